@@ -43,7 +43,7 @@ class Client:
         self.reads += 1
         return self.cache.get(jid, {})
 
-    def run_job(self, minions, fun, tgt_type, listen, timeout):
+    def run_job(self, minions, fun, arg, tgt_type, listen, timeout):
         if self.error:
             raise self.error  # pylint: disable=raising-bad-type
         assert (tgt_type, listen) == ("list", False)

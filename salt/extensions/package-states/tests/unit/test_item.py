@@ -1,5 +1,4 @@
 import pytest
-import saltext.package_states.model.difference as difference
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import InvalidInput
 
@@ -16,12 +15,12 @@ ROWS = [
 def test_difference():
     old = [items.make("foo", "latest"), items.make("bar", "removed")]
     new = [items.make("foo", "installed", "1.0", "1.0"), items.make("baz", "kept")]
-    assert difference.between(old, new) == {
+    assert items.between(old, new) == {
         "bar": {"old": "removed", "new": None},
         "baz": {"old": None, "new": "kept"},
         "foo": {"old": "latest", "new": "installed =1.0 (from 1.0 on)"},
     }
-    assert difference.between(new, new) == {}
+    assert items.between(new, new) == {}
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,6 @@ REFUSED = (
     ("load", {"path": 5}, "5 is no path; give that of a file"),
     ("load", {"path": "/nope/x"}, "'/nope/x' can't be read: "),
     ("show", {}, "PostgreSQL says: "),
-    # earlier commands, for one release
-    ("list", {}, "package_states.list is gone; use package_states.show."),
-    (
-        "rollback",
-        {"name": "a"},
-        "package_states.rollback is gone; use package_states.re",
-    ),
-    ("compile", {}, "package_states.compile is gone; use package_states.refresh."),
 )
 
 
@@ -182,13 +174,9 @@ def test_a_minion_calls_nothing(master_opts, name, more):
 
 
 def test_there_are_sixteen_commands(master_opts):
-    """
-    What else answers is the name of an earlier one
-    """
     found = salt.loader.runner(master_opts)
     names = {one[15:] for one in found if one.startswith("package_states.")}
-    assert package_states.MOVED.keys() < names
-    assert sorted(names - package_states.MOVED.keys()) == [
+    assert sorted(names) == [
         "assign",
         "available",
         "dry_run",

@@ -42,8 +42,8 @@ class Tables:
     def check(self, _, where, seen):
         return self.revisions.get(where.id, store.EMPTY)
 
-    def known(self, _, name):
-        return name in self.states
+    def find(self, _, name):
+        return self.states.get(name)
 
     def save(self, _, where, current, entries, how, parent=None):
         number = current.number + 1
@@ -73,7 +73,7 @@ class Tables:
 @pytest.fixture
 def tables(monkeypatch):
     found = Tables()
-    names = "state", "newest", "check", "save", "reading", "writing", "assign", "known"
+    names = "state", "newest", "check", "save", "reading", "writing", "assign", "find"
     for name in names:
         monkeypatch.setattr(store, name, getattr(found, name))
     monkeypatch.setattr(standing, "drop", lambda *_: None)

@@ -1,5 +1,4 @@
-"""
-Package states: say what should be installed, and see what is.
+"""Package states: say what should be installed, and see what is.
 
 A package state is a named, versioned list of packages, each with what is wanted
 of it. States are assigned to organizations, groups, grain matches and minions;

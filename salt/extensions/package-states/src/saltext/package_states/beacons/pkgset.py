@@ -1,6 +1,4 @@
-"""
-Beacon to tell the master that packages were changed by someone other than Salt
-===============================================================================
+"""Beacon to tell the master that packages were changed by someone other than Salt
 
 A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs
 (dpkg, zypper, dnf, yum), writes a line into a cookie file when it has changed the
@@ -28,7 +26,7 @@ import logging
 import os
 import struct
 
-import saltext.package_states.minion.pkgset
+import saltext.package_states.minion.pkgset as own_changes
 
 import salt.utils.atomicfile
 import salt.utils.beacons
@@ -62,18 +60,14 @@ def __virtual__():
 
 
 def _options(config):
-    """
-    Return the configuration, which may be a list or a dictionary, as a dictionary
-    """
+    """Return the configuration, which may be a list or a dictionary, as a dictionary"""
     if isinstance(config, dict):
         return config
     return salt.utils.beacons.list_to_dict(config)
 
 
 def validate(config):
-    """
-    Validate the beacon configuration
-    """
+    """Validate the beacon configuration"""
     if isinstance(config, list):
         if not all(isinstance(item, dict) for item in config):
             return False, "Configuration for pkgset beacon must be a list of dicts."
@@ -97,9 +91,7 @@ def validate(config):
 
 
 def _cookie(path):
-    """
-    Return the line of a cookie file, or an empty one
-    """
+    """Return the line of a cookie file, or an empty one"""
     try:
         with salt.utils.files.fopen(path, "r") as fh_:
             return fh_.readline().strip()
@@ -108,9 +100,7 @@ def _cookie(path):
 
 
 def _locked(path):
-    """
-    Say whether a process has locked the file, without locking it
-    """
+    """Say whether a process has locked the file, without locking it"""
     try:
         with salt.utils.files.fopen(path, "rb") as fh_:
             ask = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -122,10 +112,7 @@ def _locked(path):
 
 
 def _database(path, old):
-    """
-    Return what there is to know of dpkg's status file; it is only read if it is
-    another one than before
-    """
+    """Return what there is to know of dpkg's status file, read only if it is another one"""
     try:
         stat = os.stat(path)
     except OSError:
@@ -136,7 +123,7 @@ def _database(path, old):
         and old["stamp"] == [stat.st_ino, stat.st_size, stat.st_mtime_ns]
     ):
         return old
-    sha, stat = saltext.package_states.minion.pkgset.digest(path)
+    sha, stat = own_changes.digest(path)
     if sha is None:
         return None
     return {
@@ -148,9 +135,7 @@ def _database(path, old):
 
 
 def _load(place):
-    """
-    Return what was seen last, or ``None`` if there was no look yet
-    """
+    """Return what was seen last, or ``None`` if there was no look yet"""
     try:
         with salt.utils.files.fopen(place, "r") as fh_:
             seen = salt.utils.json.load(fh_)
@@ -170,9 +155,7 @@ def _load(place):
 
 
 def _written_since_start(paths):
-    """
-    Return those of the files that were written after this minion was started
-    """
+    """Return those of the files that were written after this minion was started"""
     if not HAS_PSUTIL:
         return []
     start = psutil.Process().create_time()
@@ -187,15 +170,11 @@ def _written_since_start(paths):
 
 
 def _changed(old, new, pairs):
-    """
-    Return the files that show a change which is not Salt's own
-    """
+    """Return the files that show a change which is not Salt's own"""
     ret = []
     before, after = old["database"], new["database"]
     same = before and after and before["path"] == after["path"]
-    if same and not saltext.package_states.minion.pkgset.explained(
-        pairs, before["digest"], after["digest"]
-    ):
+    if same and not own_changes.explained(pairs, before["digest"], after["digest"]):
         ret.append(after["path"])
     # the plugin may write its line some moments after the change was seen
     known = [f"{one['digest']} {one['mtime']}" for one in (before,) if one]
@@ -206,9 +185,7 @@ def _changed(old, new, pairs):
 
 
 def _own(old, new):
-    """
-    Return the files that show a change of Salt's own
-    """
+    """Return the files that show a change of Salt's own"""
     ret = [path for path, line in new["own"].items() if line != old["own"].get(path)]
     before, after = old["database"], new["database"]
     if before and after and before["digest"] != after["digest"]:
@@ -217,8 +194,7 @@ def _own(old, new):
 
 
 def beacon(config):
-    """
-    Look whether packages were changed since the last look
+    """Look whether packages were changed since the last look
 
     .. code-block:: yaml
 
@@ -249,18 +225,18 @@ def beacon(config):
         The path of dpkg's status file; ``False`` to look at cookies only
     """
     config = _options(config)
-    cookies = config.get("cookie", saltext.package_states.minion.pkgset.COOKIES)
+    cookies = config.get("cookie", own_changes.COOKIES)
     if isinstance(cookies, str):
         cookies = [cookies]
-    path = config.get("database", saltext.package_states.minion.pkgset.DPKG_STATUS)
+    path = config.get("database", own_changes.DPKG_STATUS)
 
-    if not (saltext.package_states.minion.pkgset.TELLS or _TOLD in __context__):
+    if not (own_changes.TELLS or _TOLD in __context__):
         __context__[_TOLD] = True
         log.info(
             "This Salt does not tell what it changes itself with apt and dpkg, so that is"
             " reported too."
         )
-    with saltext.package_states.minion.pkgset.own_changes(__opts__) as pairs:
+    with own_changes.own_changes(__opts__) as pairs:
         if pairs is None:
             return []
         if path:
@@ -271,9 +247,7 @@ def beacon(config):
             ]
             if any(_locked(lock) for lock in locks):
                 return []
-        place = os.path.join(
-            saltext.package_states.minion.pkgset.folder(__opts__), "seen"
-        )
+        place = os.path.join(own_changes.folder(__opts__), "seen")
         old = __context__.get(__virtualname__) or _load(place)
         new = {
             "cookies": {one: _cookie(one) for one in cookies},

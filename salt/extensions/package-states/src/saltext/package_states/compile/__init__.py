@@ -1,3 +1,1 @@
-"""
-What is wanted, compiled to files: who there is, and which states apply to whom.
-"""
+"""What is wanted, compiled to files: who there is, and which states apply to whom."""

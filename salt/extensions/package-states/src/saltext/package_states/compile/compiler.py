@@ -1,6 +1,4 @@
-"""
-What is wanted, compiled to files: one for each minion, and one for each state by itself.
-"""
+"""What is wanted, compiled to files: one for each minion, and one for each state by itself."""
 
 import os
 
@@ -18,12 +16,7 @@ _NAME = "\0"
 
 
 class Compiler:
-    """
-    Makes the texts of files, and writes them
-
-    opts
-        The options of the master, see :class:`saltext.package_states.master.service.Service`.
-    """
+    """Makes the texts of files, and writes them"""
 
     def __init__(self, opts):
         own = opts.get("package_states") or {}
@@ -31,13 +24,7 @@ class Compiler:
         self.protected = platforms.PROTECTED | set(own.get("protected", ()))
 
     def texts(self, fleet, minions, sources):
-        """
-        Return the texts of the files of minions, and what is wrong by id and package
-
-        :param Fleet fleet: the minions
-        :param dict minions: those to compile, by id
-        :param dict sources: their sources by id, see :meth:`Fleet.sources`
-        """
+        """Return the texts of the files of minions, and what is wrong by id and package"""
         texts, problems, known, gone = {}, {}, {}, fleet.gone()
         for name, minion in minions.items():
             mine = sources.get(name, [])
@@ -62,14 +49,7 @@ class Compiler:
         return texts, problems
 
     def _lost(self, name, sources, gone):
-        """
-        Return the error of a minion that has a state by its file and not any more, as what
-        the state is assigned to is not there; None if there is none
-
-        :param str name: its id
-        :param sources: those that apply to it
-        :param dict gone: see :meth:`Fleet.gone`
-        """
+        """Return the error of a minion whose file has a state that it lost as a group is gone, or None"""
         if not gone:
             return None
         had = sls.states(files.found(self.root, name))
@@ -83,9 +63,7 @@ class Compiler:
         )
 
     def _decided(self, fleet, minion, sources):
-        """
-        Return the text of the file of a minion with another name, and what is wrong
-        """
+        """Return the text of the file of a minion with another name, and what is wrong"""
         verdicts, trouble = fleet.possible(minion, sources)
         text = sls.render(
             _NAME,
@@ -98,12 +76,7 @@ class Compiler:
         return text, trouble
 
     def alone(self, fleet, where):
-        """
-        Return the text of the file of a state by itself
-
-        :param Fleet fleet: the minions
-        :param State where: the state
-        """
+        """Return the text of the file of a state by itself"""
         revision = store.newest(fleet.connection, [where.id])[where.id]
         source = resolver.Source(
             where.name,
@@ -119,13 +92,7 @@ class Compiler:
         )
 
     def write(self, texts, failed=()):
-        """
-        Write files and return the names of those that changed
-
-        :param dict texts: what they hold, by name, see :mod:`saltext.package_states.compile.files`
-        :param failed: errors of before, which are raised with those of here
-        :raises Unwritten: if some can't be written; all others are
-        """
+        """Write files, all that can be, and return the names of those that changed"""
         changed, failed = [], list(failed)
         for name, text in texts.items():
             try:
@@ -145,14 +112,7 @@ class Compiler:
         return sorted(map(files.shown, changed))
 
     def refuse(self, before, minions, problems, sources):
-        """
-        Raise what is wrong with minions and was not before
-
-        :param Fleet before: the minions as they were
-        :param dict minions: minions by id
-        :param dict problems: what is wrong with them, see :meth:`texts`
-        :param dict sources: their sources before, by id
-        """
+        """Raise what is wrong with minions and was not before"""
         troubled = {name: minions[name] for name in problems}
         _, known = self.texts(before, troubled, sources)
         for name, found in problems.items():
@@ -165,37 +125,23 @@ class Compiler:
                 raise _error(name, new)
 
     def idle(self, name, text):
-        """
-        Return whether a minion needs no file: there is none for one that never had a state,
-        and an empty one for one that had, so that its locks are released
-
-        :param str name: its id
-        :param str text: what the file would hold
+        """Return whether a minion needs no file: there is none for one that never had a
+        state, and an empty one for one that had, so that its locks are released
         """
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def strays(self, known):
-        """
-        Return the names of files that belong to nobody, a list
-
-        :param known: the names of those that do
-        """
+        """Return the names of files that belong to nobody, a list"""
         return [name for name in files.names_of(self.root) if name not in known]
 
 
 def _error(name, trouble):
-    """
-    Return the error of what is wrong with a minion
-    """
+    """Return the error of what is wrong with a minion"""
     kinds = {type(exc) for exc in trouble.values()}
     kind = kinds.pop() if len(kinds) == 1 else PackageStateError
     return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
 
 
 def contents(sources):
-    """
-    Return what tells sources apart: all but their items, of which they have a digest
-
-    :param sources: those of a minion, a list
-    """
+    """Return what tells sources apart: all but their items, of which they have a digest"""
     return [source[:-1] for source in sources]

@@ -1,5 +1,4 @@
-"""
-The generated files, ``susemanager/packages-$id.sls`` of minions and
+"""The generated files, ``susemanager/packages-$id.sls`` of minions and
 ``susemanager/state-$name.sls`` of states by themselves, below a root.
 
 The two have names that never meet: a state that somebody names like a minion must not write
@@ -30,39 +29,22 @@ _DOT = "+"
 
 
 def alone(name):
-    """
-    Return by what name the functions here know the file of a state by itself
-
-    :param str name: that of the state
-    """
+    """Return by what name the functions here know the file of a state by itself"""
     return f"{_MARK}{name}"
 
 
 def is_alone(name):
-    """
-    Return whether this is what :func:`alone` returned, and no id of a minion
-
-    :param str name: by what name the functions here know a file
-    """
+    """Return whether this is what :func:`alone` returned, and no id of a minion"""
     return name.startswith(_MARK)
 
 
 def shown(name):
-    """
-    Return the name of a state or minion for people
-
-    :param str name: the id of a minion, or what :func:`alone` returned
-    """
+    """Return the name of a state or minion for people"""
     return name[len(_MARK) :] if is_alone(name) else name
 
 
 def root(opts):
-    """
-    Return the first folder of the environment ``base`` of a master
-
-    :param dict opts: its options
-    :raises PackageStateError: if it has none
-    """
+    """Return the first folder of the environment ``base`` of a master"""
     found = (opts.get("file_roots") or {}).get("base")
     if not found:
         raise PackageStateError(
@@ -72,13 +54,7 @@ def root(opts):
 
 
 def path(root, name):
-    """
-    Return the path of the file of a state or minion
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises InvalidInput: if the name is not accepted
-    """
+    """Return the path of the file of a state or minion"""
     stem = names.state(shown(name))
     if is_alone(name):
         # a state can be applied by the name of its file, in which a dot is a folder
@@ -88,25 +64,12 @@ def path(root, name):
 
 
 def write(root, name, text):
-    """
-    Write the file of a state or minion, and return whether it changed
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :param str text: what the file should hold
-    :raises PackageStateError: if it can't be written
-    """
+    """Write the file of a state or minion, and return whether it changed"""
     return _write(path(root, name), text)
 
 
 def read(root, name):
-    """
-    Return what the file of a state or minion holds, empty if there is none
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises PackageStateError: if it can't be read
-    """
+    """Return what the file of a state or minion holds, empty if there is none"""
     place = path(root, name)
     try:
         with salt.utils.files.fopen(place, "rb") as handle:
@@ -119,12 +82,7 @@ def read(root, name):
 
 
 def found(root, name):
-    """
-    Return what the file of a state or minion holds, empty if there is none that can be read
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    """
+    """Return what the file of a state or minion holds, empty if there is none that can be read"""
     try:
         return read(root, name)
     except PackageStateError:
@@ -132,11 +90,7 @@ def found(root, name):
 
 
 def names_of(root):
-    """
-    Return the names of all states and minions that have a file made here, a sorted list
-
-    :param str root: one of the file roots
-    """
+    """Return the names of all states and minions that have a file made here, a sorted list"""
     try:
         found = os.listdir(os.path.join(root, FOLDER))
     except FileNotFoundError:
@@ -155,16 +109,7 @@ def names_of(root):
 
 
 def remove(root, name):
-    """
-    Remove the file of a minion or state that is gone, and return whether there was one
-
-    Another file of that name, which somebody else made, is left alone, and so is what has a
-    name that no minion and no state can have.
-
-    :param str root: one of the file roots
-    :param str name: the id of a minion, or what :func:`alone` returned
-    :raises PackageStateError: if it can't be removed
-    """
+    """Remove a file that was made here and is nobody's any more, and return whether there was one"""
     try:
         place = path(root, name)
     except InvalidInput:
@@ -182,11 +127,7 @@ def remove(root, name):
 
 
 def ship(root):
-    """
-    Write ``susemanager/packages.sls``, which includes the file of each minion
-
-    :param str root: one of the file roots
-    """
+    """Write ``susemanager/packages.sls``, which includes the file of each minion"""
     return _write(os.path.join(root, FOLDER, "packages.sls"), sls.SHIPPED)
 
 

@@ -1,5 +1,4 @@
-"""
-Which states apply to which minions.
+"""Which states apply to which minions.
 
 Everything is read with a few queries, however many minions are asked for. Grains
 are those that the minions sent last, out of the cache of the master.
@@ -27,61 +26,26 @@ BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
 
 
 class Minion(NamedTuple):
-    """
-    A minion
+    """A minion"""
 
-    id
-        Its id.
-
-    platform
-        Its package manager, or None if it is not known.
-    """
-
-    id: str
-    platform: str
+    id: str  # its id
+    platform: str  # its package manager, or None if it is not known
 
 
 class Assignment(NamedTuple):
-    """
-    To whom a state applies
+    """To whom a state applies"""
 
-    state, name
-        Its id and name.
-
-    level
-        One of :data:`saltext.package_states.model.resolver.LEVELS`.
-
-    value
-        The id of a minion, group or organization, or a grain match.
-
-    target
-        The same for people.
-
-    priority
-        Among states of one level, the higher one wins.
-    """
-
+    # its id and name
     state: int
     name: str
-    level: str
-    value: str
-    target: str
-    priority: int
+    level: str  # one of resolver.LEVELS
+    value: str  # the id of a minion, group or organization, or a grain match
+    target: str  # the same for people
+    priority: int  # among states of one level, the higher one wins
 
 
 class Fleet:
-    """
-    The minions, and the states that apply to them
-
-    opts
-        The options of the master.
-
-    connection
-        See :func:`saltext.package_states.store.tables.reading`.
-
-    before
-        The fleet of a moment ago, whose minions and grains are still the same.
-    """
+    """The minions, and the states that apply to them; grains and minions may be those of ``before``"""
 
     #: the old ids of minions by the new ones, where nobody knows which state is theirs
     collided = {}
@@ -104,11 +68,7 @@ class Fleet:
         self.collided = roster.collided(connection)
 
     def grains(self, minion):
-        """
-        Return the grains that a minion sent last, empty ones if it never did
-
-        :param str minion: its id
-        """
+        """Return the grains that a minion sent last, empty ones if it never did"""
         if minion not in self._grains:
             try:
                 if BANK_FOR_EACH:
@@ -128,11 +88,7 @@ class Fleet:
         return self.registry.label(level, value) or f"{value} (gone)"
 
     def minions(self, ids=None):
-        """
-        Return minions by id
-
-        :param ids: an iterable of their ids, None for all
-        """
+        """Return minions by id, those of some ids or all"""
         found = self.registry.minions(ids)
         sent = store.platforms(self.connection, None if ids is None else found)
         return {
@@ -141,11 +97,7 @@ class Fleet:
         }
 
     def minion(self, name):
-        """
-        Return one minion
-
-        :raises NotThere: if there is none
-        """
+        """Return one minion"""
         # an id that looks like a number is one on the command line
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:
@@ -156,9 +108,7 @@ class Fleet:
         return found[name]
 
     def applies(self, assignment, minion):
-        """
-        Return whether an assignment is one to this minion
-        """
+        """Return whether an assignment is one to this minion"""
         if assignment.level == resolver.MINION:
             return assignment.value == minion.id
         if assignment.level == resolver.GRAINS:
@@ -168,18 +118,11 @@ class Fleet:
         return self.registry.belongs(minion.id, assignment.level, assignment.value)
 
     def assigned(self, state):
-        """
-        Return the assignments of a state, a list
-
-        :param State state: the state
-        """
+        """Return the assignments of a state, a list"""
         return [entry for entry in self.assignments if entry.state == state.id]
 
     def gone(self):
-        """
-        Return which states are assigned to a group or organization that is not there any
-        more: its kind and id by the name of the state
-        """
+        """Return the groups and organizations that are gone, kind and id by the name of a state that has one"""
         return {
             entry.name: f"{entry.level} {entry.value}"
             for entry in self.assignments
@@ -188,11 +131,7 @@ class Fleet:
         }
 
     def affected(self, state):
-        """
-        Return the minions to which a state applies, by id
-
-        :param State state: the state
-        """
+        """Return the minions to which a state applies, by id"""
         if state.own:
             return self.minions([state.name])
         mine = self.assigned(state)
@@ -205,11 +144,7 @@ class Fleet:
         }
 
     def halted(self, minion):
-        """
-        Return why the file of a minion stays as it is, an error, or None if it does not
-
-        :param Minion minion: the minion
-        """
+        """Return why the file of a minion stays as it is, an error, or None if it does not"""
         old = self.collided.get(minion.id)
         if old is None:
             return None
@@ -220,11 +155,7 @@ class Fleet:
         )
 
     def followed(self, minion):
-        """
-        Return the assignments to a minion, and one for its own state, a list
-
-        :param Minion minion: the minion
-        """
+        """Return the assignments to a minion, and one for its own state, a list"""
         found = [entry for entry in self.assignments if self.applies(entry, minion)]
         if minion.id in self.own:
             own = self.own[minion.id]
@@ -234,13 +165,7 @@ class Fleet:
         return found
 
     def sources(self, minions, revisions=None):
-        """
-        Return the sources of minions, a dictionary of lists by id
-
-        :param dict minions: minions by id
-        :param dict revisions: revisions by the id of their state, to take instead of
-            the newest
-        """
+        """Return the sources of minions, a dictionary of lists by id"""
         found = {name: self.followed(minion) for name, minion in minions.items()}
         taken = self._taken((one for some in found.values() for one in some), revisions)
         return {
@@ -249,9 +174,7 @@ class Fleet:
         }
 
     def _taken(self, entries, revisions=None):
-        """
-        Return what states bring, pairs of the digest of the contents and the items, by id
-        """
+        """Return what states bring, pairs of the digest of the contents and the items, by id"""
         ids = {entry.state for entry in entries}
         there = {one: revisions[one] for one in ids & set(revisions or ())}
         there.update(store.newest(self.connection, ids - set(there)))
@@ -261,13 +184,7 @@ class Fleet:
         }
 
     def rivals(self, state, revisions):
-        """
-        Return the groups of sources that would conflict whoever the minions are
-
-        :param State state: one of each group is that of this state
-        :param dict revisions: as for :meth:`sources`
-        :return: a list of lists
-        """
+        """Return lists of sources that would conflict whoever the minions are"""
         groups = [
             [
                 entry
@@ -283,13 +200,7 @@ class Fleet:
         ]
 
     def possible(self, minion, sources):
-        """
-        Return the verdicts for a minion that it can do, and the errors of the others, by
-        package
-
-        :param Minion minion: the minion
-        :param sources: those that apply to it
-        """
+        """Return the verdicts for a minion that it can do, and the errors of the others, by package"""
         halt = self.halted(minion)
         if halt:
             return (), {"": halt}
@@ -303,22 +214,13 @@ class Fleet:
         return tuple(verdicts), trouble
 
     def native(self, minion, sources):
-        """
-        Return the architecture of a minion if anything asks for it, or an empty string
-
-        :param Minion minion: the minion
-        :param sources: those that apply to it
-        """
+        """Return the architecture of a minion if anything asks for it, or an empty string"""
         if any(item.architecture for source in sources for item in source.items):
             return self.architecture(minion.id)
         return ""
 
     def architecture(self, minion):
-        """
-        Return the architecture of a minion, an empty string if it is not known
-
-        :param str minion: its id
-        """
+        """Return the architecture of a minion, an empty string if it is not known"""
         found = self.grains(minion).get("osarch")
         # a minion sends what it likes
         return found if isinstance(found, str) else ""
@@ -326,10 +228,5 @@ class Fleet:
 
 def _source(entry, contents, items):
     return Source(
-        entry.name,
-        contents,
-        entry.level,
-        entry.target,
-        entry.priority,
-        items,
+        entry.name, contents, entry.level, entry.target, entry.priority, items
     )

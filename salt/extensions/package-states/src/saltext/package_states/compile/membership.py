@@ -1,5 +1,4 @@
-"""
-Who joined, who left, and who has another id: what of that is written down.
+"""Who joined, who left, and who has another id: what of that is written down.
 
 A minion that was renamed has another id and the same public key, or the same system in
 the database that minions come from. Its own state and what else was its under the old
@@ -9,55 +8,27 @@ id, which no minion has any more, is its under the new one.
 from typing import NamedTuple
 
 import saltext.package_states.store.roster as roster
-
-
-class _Noticed(NamedTuple):
-    """
-    Who notices it, in the history, and what
-    """
-
-    comment: str
-    author: str = "package_states"
+from saltext.package_states.store.tables import Save
 
 
 class Movement(NamedTuple):
-    """
-    What has changed since somebody looked
+    """What has changed since somebody looked"""
 
-    joined, gone
-        The ids of minions, sorted lists.
-
-    renamed
-        The new ids of minions by the old ones.
-
-    adopted
-        The names of states that are the own ones of minions now.
-
-    collided
-        The old ids of minions by the new ones where both have a state of their own: nothing
-        is moved then.
-
-    vanished
-        How many minions there were, if now there is none at all: then that is out of order
-        from which they are known, and nobody is gone.
-    """
-
+    # the ids of minions, sorted lists
     joined: list
     gone: list
-    renamed: dict
-    adopted: list
+    renamed: dict  # the new ids of minions by the old ones
+    adopted: list  # the names of states that are the own ones of minions now
+    # the old ids of minions by the new ones where both have a state of their own:
+    # nothing is moved then
     collided: dict
+    # how many minions there were, if now there is none at all: then that is out of
+    # order from which they are known, and nobody is gone
     vanished: int = 0
 
 
 def notice(connection, registry, ids=None):
-    """
-    Write down what has changed, and return it, a :class:`Movement`
-
-    :param connection: see :func:`saltext.package_states.store.tables.writing`
-    :param Registry registry: who there is, see :mod:`saltext.package_states.compile.registry`
-    :param ids: the ids of minions that may have come or gone, None for all
-    """
+    """Write down what has changed with all minions or those of some ids, and return it"""
     known = roster.known_minions(connection)
     there = set(registry.minions(ids))
     asked = known.keys() if ids is None else known.keys() & set(ids)
@@ -75,8 +46,7 @@ def notice(connection, registry, ids=None):
         if one in joined or identity not in ("", known[one][0])
     }
     roster.know(connection, identities, sorted(gone))
-    lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
-    renamed, collided = _renamed(connection, registry, known, identities, lost)
+    renamed, collided = _renamed(connection, registry)
     strangers = roster.strangers(connection)
     adopted = roster.adopt(connection, registry.minions(strangers)) if strangers else []
     return Movement(
@@ -84,33 +54,19 @@ def notice(connection, registry, ids=None):
     )
 
 
-def _renamed(connection, registry, known, identities, lost):
-    """
-    Give to those that are there what was theirs under ids that are gone
-    """
-    now = {one: identity for one, (identity, away) in known.items() if not away}
-    now.update(identities)
-    by_identity = {}
-    for one, identity in now.items():
-        if identity and one not in lost:
-            by_identity.setdefault(identity, []).append(one)
-    heirs = {}
-    for old in sorted(lost):
-        found = by_identity.get(known[old][0], []) if old in known else []
-        if found:
-            heirs[old] = found
-    there = set(
-        registry.minions(sorted({one for each in heirs.values() for one in each}))
-    )
-    for old, found in heirs.items():
-        heirs[old] = [one for one in found if one in there]
-    # more than one is a copied key, and nobody knows whose it is
-    heirs = {old: found[0] for old, found in heirs.items() if len(found) == 1}
-    renamed, collided = {}, {}
-    for old in sorted(roster.unsettled(connection, heirs)) if heirs else []:
-        new, there = heirs[old], roster.collided(connection)
-        if new in there:
-            collided[new] = there[new]
-        elif roster.rename(connection, old, new, _Noticed(f"{old} is {new} now")):
+def _renamed(connection, registry):
+    """Give to those that are there what was theirs under ids that are gone"""
+    heirs, renamed, collided = roster.heirs(connection), {}, {}
+    there = set(registry.minions({one for found in heirs.values() for one in found}))
+    for old, found in sorted(heirs.items()):
+        found = [one for one in found if one in there]
+        # more than one is a copied key, and nobody knows whose it is
+        if len(found) != 1:
+            continue
+        new, colliding = found[0], roster.collided(connection)
+        how = Save("package_states", f"{old} is {found[0]} now")
+        if new in colliding:
+            collided[new] = colliding[new]
+        elif roster.rename(connection, old, new, how):
             renamed[old] = new
     return renamed, collided

@@ -1,5 +1,4 @@
-"""
-Who there is: minions, groups and organizations.
+"""Who there is: minions, groups and organizations.
 
 With ``minions: keys`` under ``package_states``, the default, minions are those with an
 accepted key, groups are the master's :conf_master:`nodegroups`, and there is one
@@ -35,13 +34,7 @@ ALL = "all"
 
 
 def get(opts, connection):
-    """
-    Return the registry that the master's options name
-
-    :param dict opts: the options of the master
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :raises InvalidInput: if there is none of that name
-    """
+    """Return the registry that the master's options name"""
     name = (opts.get("package_states") or {}).get("minions", "keys")
     found = {"keys": Keys, "database": Database}.get(
         name if isinstance(name, str) else None
@@ -54,34 +47,18 @@ def get(opts, connection):
 
 
 class Registry:
-    """
-    What the registries have in common
-
-    opts
-        The options of the master.
-
-    connection
-        See :func:`saltext.package_states.store.tables.reading`.
-    """
+    """What the registries have in common"""
 
     def __init__(self, opts, connection):
         self.opts = opts
         self.connection = connection
 
     def members(self):
-        """
-        Return what of each minion may change without an event, by id
-        """
+        """Return what of each minion may change without an event, by id"""
         return {}
 
     def target(self, kind, name):
-        """
-        Return the id of what a state is to be assigned to
-
-        :param str kind: one of the levels, but for ``own``
-        :param str name: a name or id, or a grain match
-        :raises NotThere: if there is none, or more than one
-        """
+        """Return the id of what a state is to be assigned to; grain matches are ids themselves"""
         # pylint: disable=no-member
         if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
             raise NotThere(
@@ -107,9 +84,7 @@ class Registry:
 
 
 class Keys(Registry):
-    """
-    The accepted keys and the nodegroups of the master
-    """
+    """The accepted keys and the nodegroups of the master"""
 
     def __init__(self, opts, connection):
         super().__init__(opts, connection)
@@ -118,18 +93,13 @@ class Keys(Registry):
         self._all = None
 
     def minions(self, ids=None):
-        """
-        Return the ids of minions with an accepted key, those of a set that there are, or all
-
-        :param ids: an iterable of ids, None for all
-        """
+        """Return the ids of minions with an accepted key, those of a set that there are, or all"""
         if self._all is None:
             self._all = frozenset(self._accepted())
         return sorted(self._all if ids is None else self._all & set(ids))
 
     def _accepted(self):
-        """
-        Return the ids of all minions with an accepted key
+        """Return the ids of all minions with an accepted key
 
         Salt 3008 looks for each key where its path leads, which takes as long as all the
         rest of a look at a fleet: where keys are files, their names are enough.
@@ -148,13 +118,10 @@ class Keys(Registry):
         return self._check(".*", "pcre")["minions"]
 
     def belongs(self, minion, kind, target):
-        """
-        Return whether a minion is in a nodegroup, or in the organization
+        """Return whether a minion is in a nodegroup, or in the organization
 
         It is not in one that matches by what the master does not know of it yet.
 
-        :param str minion: its id
-        :param str kind: ``group`` or ``organization``
         :param str target: the id of the group or organization
         """
         if kind == ORGANIZATION:
@@ -168,13 +135,7 @@ class Keys(Registry):
         return minion in self._members[target]
 
     def _readable(self, target):
-        """
-        Check that a nodegroup is one: Salt takes what is none for an empty group, so that a
-        mistake would take from all of its members what they should have
-
-        :param str target: its name
-        :raises InvalidInput: if it is none
-        """
+        """Check that a nodegroup is one: Salt takes for empty what is none, and its members would lose all"""
         try:
             found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
         except Exception:  # pylint: disable=broad-except
@@ -187,12 +148,7 @@ class Keys(Registry):
             )
 
     def identities(self, ids):
-        """
-        Return by what minions are known again under other ids, by id: the digests of their
-        public keys, empty if there is none
-
-        :param ids: the ids of minions
-        """
+        """Return the digests of the public keys of minions by id, empty if there is none"""
         found = {}
         for one in ids:
             try:
@@ -205,32 +161,18 @@ class Keys(Registry):
         return found
 
     def found(self, kind, name):
-        """
-        Return the ids of the groups or organizations that somebody may mean
-
-        :param str kind: ``group`` or ``organization``
-        :param str name: a name or an id
-        """
+        """Return the ids of the groups or organizations that somebody may mean"""
         if kind == ORGANIZATION:
             return [ALL] if name == ALL else []
         return [name] if name in (self.opts.get("nodegroups") or {}) else []
 
     def label(self, kind, target):
-        """
-        Return the name of a group or organization, None if it is gone
-
-        :param str kind: ``group`` or ``organization``
-        :param str target: its id
-        """
+        """Return the name of a group or organization, None if it is gone"""
         return target if self.found(kind, target) else None
 
     @staticmethod
     def hint(kind):
-        """
-        Return what to do where a minion, group or organization is not there
-
-        :param str kind: what it is
-        """
+        """Return what to do where a minion, group or organization is not there"""
         return {
             ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
             GROUP: "use one of the master's nodegroups",
@@ -239,9 +181,7 @@ class Keys(Registry):
 
 
 class Database(Registry):
-    """
-    The views ``minion`` and ``target`` of the database
-    """
+    """The views ``minion`` and ``target`` of the database"""
 
     def __init__(self, opts, connection):
         super().__init__(opts, connection)
@@ -266,9 +206,7 @@ class Database(Registry):
             self._known[minion] = (organization, frozenset(groups))
 
     def minions(self, ids=None):
-        """
-        Return the ids of minions of the view, see :meth:`Keys.minions`
-        """
+        """Return the ids of minions of the view, see :meth:`Keys.minions`"""
         if not self._whole and (ids is None or not self._known.keys() >= set(ids)):
             self._read(ids)
         if ids is None:
@@ -276,11 +214,7 @@ class Database(Registry):
         return sorted(self._known.keys() & set(ids))
 
     def identities(self, ids):
-        """
-        Return the column ``identity`` of the view, see :meth:`Keys.identities`
-
-        A view of others may have none.
-        """
+        """Return the column ``identity`` of the view by id, which a view of others may not have"""
         found = dict.fromkeys(ids, "")
         if self._ask(
             "SELECT FROM information_schema.columns WHERE table_schema = 'package_states'"
@@ -295,25 +229,19 @@ class Database(Registry):
         return found
 
     def members(self):
-        """
-        Return what of each minion may change without an event, by id
-        """
+        """Return what of each minion may change without an event, by id"""
         self.minions()
         return dict(self._known)
 
     def belongs(self, minion, kind, target):
-        """
-        Return whether a minion is there, see :meth:`Keys.belongs`
-        """
+        """Return whether a minion is there, see :meth:`Keys.belongs`"""
         if not self.minions([minion]):
             return False
         organization, groups = self._known[minion]
         return target == organization if kind == ORGANIZATION else target in groups
 
     def found(self, kind, name):
-        """
-        Return what there is of a name or id, see :meth:`Keys.found`
-        """
+        """Return what there is of a name or id, see :meth:`Keys.found`"""
         return [
             one
             for (what, one), label in self._targets().items()
@@ -327,15 +255,11 @@ class Database(Registry):
         return self._labels
 
     def label(self, kind, target):
-        """
-        Return the name, see :meth:`Keys.label`
-        """
+        """Return the name, see :meth:`Keys.label`"""
         return self._targets().get((kind, target))
 
     @staticmethod
     def hint(kind):
-        """
-        Return what to do, see :meth:`Keys.hint`
-        """
+        """Return what to do, see :meth:`Keys.hint`"""
         view = "minion" if kind == MINION else "target"
         return f"use a name or id that is in the view package_states.{view}"

@@ -1,5 +1,4 @@
-"""
-The SLS of the verdicts for a minion.
+"""The SLS of the verdicts for a minion.
 
 The text is put together by hand: it is the same, byte for byte, for the same
 verdicts, and a thousand minions take a moment. Names and versions have been
@@ -28,8 +27,7 @@ _REVISION = re.compile(r"^# revision: (.*)$", re.MULTILINE)
 def render(
     name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None
 ):
-    """
-    Return the text of an SLS file
+    """Return the text of an SLS file
 
     :param str name: of the state or minion
     :param str platform: ``apt``, ``zypper`` or ``dnf``, or None
@@ -37,7 +35,6 @@ def render(
         <saltext.package_states.model.resolver.Source>`
     :param verdicts: those that ask for anything, see
         :func:`saltext.package_states.model.resolver.managed`
-    :param protected: the names of packages that must not be removed
     :param str scope: the name of a state whose file is applied by itself, beside others
         or a minion's own
     :param dict trouble: what can't be decided, sentences by package: the state of the
@@ -77,11 +74,7 @@ def render(
 
 
 def states(text):
-    """
-    Return the names of the states that a file made here is of, a set
-
-    :param str text: what the file holds
-    """
+    """Return the names of the states that a file made here is of, a set"""
     found = _REVISION.search(text)
     words = found.group(1).split() if found else ()
     return {word.partition("@")[0] for word in words if "@" in word}
@@ -117,8 +110,7 @@ def _block(item, label, scope):
 
 
 def _plain(label):
-    """
-    Return a label without what Jinja, or a quoted string of YAML, might take up
+    """Return a label without what Jinja, or a quoted string of YAML, might take up
 
     Names of groups and grain matches are free text.
     """

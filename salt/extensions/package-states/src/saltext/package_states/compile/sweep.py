@@ -1,6 +1,4 @@
-"""
-All files, brought up to date with who there is.
-"""
+"""All files, brought up to date with who there is."""
 
 import saltext.package_states.compile.files as files
 import saltext.package_states.compile.membership as membership
@@ -11,12 +9,9 @@ from saltext.package_states.errors import NotThere, PackageStateError
 
 
 def sweep(opts, compiler, ids=None):
-    """
-    Bring all files up to date with who there is: who joined has one, who left a group
-    has another one, who is gone has none
+    """Bring all files up to date with who there is: who joined has one, who left a
+    group has another one, who is gone has none
 
-    :param dict opts: the options of the master
-    :param Compiler compiler: see :mod:`saltext.package_states.compile.compiler`
     :param ids: the ids of minions that may have changed, None for all
     :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
         changed, those that were ``removed``, the ids of minions that are ``gone``, those of
@@ -98,9 +93,7 @@ def sweep(opts, compiler, ids=None):
 
 
 def _vanished(count):
-    """
-    Return the error of a fleet that is not there any more
-    """
+    """Return the error of a fleet that is not there any more"""
     return NotThere(
         f"There is no minion at all, and there were {count}, so no file is removed until there"
         " is one again; see that the keys of the master are there, or the rows of the view"

@@ -1,6 +1,4 @@
-"""
-Engine to keep the files of package states up to date with who there is
-=======================================================================
+"""Engine to keep the files of package states up to date with who there is
 
 It writes the file of a minion when its key is accepted, when it starts or has sent other
 grains, and removes it when its key is deleted. What no event tells, such as a group in
@@ -58,12 +56,7 @@ def __virtual__():
 
 
 def groups(opts):
-    """
-    Return the nodegroups that the configuration of the master has now, or those of its
-    start if it can't be read
-
-    :param dict opts: the options of the master
-    """
+    """Return the nodegroups of the configuration as it is now, or those of the start"""
     before, path = opts.get("nodegroups") or {}, opts.get("conf_file") or ""
     if not os.path.isfile(path):
         return before
@@ -77,21 +70,7 @@ def groups(opts):
 
 
 class Keeper:
-    """
-    What the engine does; the time in seconds is passed in
-
-    opts
-        The options of the master.
-
-    service
-        See :class:`saltext.package_states.master.service.Service`.
-
-    window, look, sweep
-        See :mod:`saltext.package_states.engines.package_states`.
-
-    clock
-        What tells how long something took, in seconds.
-    """
+    """What the engine does; the time in seconds is passed in, and ``clock`` tells how long it took"""
 
     def __init__(
         self, opts, service, window=1, look=3, sweep=600, clock=time.monotonic
@@ -114,13 +93,7 @@ class Keeper:
         self.doubted = set()
 
     def event(self, tag, data, now):
-        """
-        Look at an event of the master's
-
-        :param str tag: its tag
-        :param dict data: what is in it
-        :param float now: the time
-        """
+        """Look at an event of the master's"""
         minion, named = None, data.get("id")
         if not isinstance(named, str):
             # a minion fires what it likes
@@ -146,11 +119,7 @@ class Keeper:
                 self.since = now
 
     def tick(self, now):
-        """
-        Do what is due
-
-        :param float now: the time
-        """
+        """Do what is due"""
         if now < self.wait:
             return
         try:
@@ -192,10 +161,7 @@ class Keeper:
             self.wait = now + AGAIN
 
     def _settled(self):
-        """
-        Take the nodegroups that there are now, and return whether they are the same as a
-        moment ago: a file that is being written may be empty
-        """
+        """Take the nodegroups of now, and return whether they are those of a moment ago"""
         found, before = groups(self.opts), self.groups
         self.groups = found
         if found == before:
@@ -208,9 +174,7 @@ class Keeper:
             return registries.get(self.opts, connection).members()
 
     def _look(self, now):
-        """
-        Find the minions whose groups changed in the database
-        """
+        """Find the minions whose groups changed in the database"""
         members, before = self._members(), self.members or {}
         changed = {
             one for one in {*members, *before} if members.get(one) != before.get(one)
@@ -237,9 +201,7 @@ class Keeper:
 
 
 def start(window=1, look=3, sweep=600):
-    """
-    Keep the files up to date until the master ends
-    """
+    """Keep the files up to date until the master ends"""
     opts = dict(__opts__)
     keeper = Keeper(opts, Service(opts), window, look, sweep)
     bus.serve(__opts__, keeper.event, keeper.tick)

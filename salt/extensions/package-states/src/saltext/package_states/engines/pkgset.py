@@ -1,6 +1,4 @@
-"""
-Engine to bring the stored package lists up to date when the beacon pkgset fires
-================================================================================
+"""Engine to bring the stored package lists up to date when the beacon pkgset fires
 
 It collects the minions whose beacon :py:mod:`pkgset <saltext.package_states.beacons.pkgset>` has
 fired ``salt/beacon/<minion id>/pkgset/changed``, or ``own`` for what Salt itself changed, and
@@ -55,7 +53,6 @@ the master stops.
 import logging
 import os
 import time
-from typing import NamedTuple
 
 import saltext.package_states.master.bus as bus
 import saltext.package_states.master.lists as lists
@@ -85,10 +82,7 @@ def __virtual__():
 
 
 class Waiting:
-    """
-    The minions that are to be asked, and those that were; no I/O, and the time in
-    seconds is passed in
-    """
+    """The minions that are to be asked, and those that were; no I/O, times in seconds are passed in"""
 
     def __init__(self, window, batch, timeout, retries, rest=60):
         self.window = window
@@ -105,9 +99,7 @@ class Waiting:
         self.asked = set()
 
     def changed(self, minion, now):
-        """
-        A minion has reported a change
-        """
+        """A minion has reported a change"""
         self.tries.pop(minion, None)
         wanted = now + self.window
         if minion in self.rested:
@@ -115,9 +107,7 @@ class Waiting:
         self.due[minion] = min(wanted, self.due.get(minion, wanted))
 
     def take(self, now):
-        """
-        Return the minions to ask now, none while others have still to answer
-        """
+        """Return the minions to ask now, none while others have still to answer"""
         if self.asked or not any(due <= now for due in self.due.values()):
             return []
         if self.begun is not None and now < self.begun + self.window:
@@ -137,22 +127,16 @@ class Waiting:
         return taken
 
     def _is_new(self, minion):
-        """
-        Return whether a minion waits for nothing but its window
-        """
+        """Return whether a minion waits for nothing but its window"""
         return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
-        """
-        A minion has answered
-        """
+        """A minion has answered"""
         self.asked.discard(minion)
         self.tries.pop(minion, None)
 
     def failed(self, minion, now):
-        """
-        A minion has not answered, or nothing of use; return whether it is asked again
-        """
+        """A minion has not answered, or nothing of use; return whether it is asked again"""
         self.asked.discard(minion)
         if minion in self.due:
             # it has changed since and is asked anyway
@@ -165,31 +149,12 @@ class Waiting:
         return True
 
     def names(self):
-        """
-        Return all that must not be forgotten
-        """
+        """Return all that must not be forgotten"""
         return sorted({*self.due, *self.asked})
 
 
-class Job(NamedTuple):
-    """
-    A job to which minions have still to return
-
-    jid
-        Its id.
-
-    looks
-        When to look for returns, :class:`saltext.package_states.master.returns.Looks`.
-    """
-
-    jid: str
-    looks: returns.Looks
-
-
 class Refresher:
-    """
-    Asks minions, and stores what they answer
-    """
+    """Asks minions, and stores what they answer"""
 
     def __init__(self, opts, waiting, client, clock=time.monotonic):
         self.opts = opts
@@ -207,9 +172,7 @@ class Refresher:
         self.saved = []
 
     def load(self):
-        """
-        Take up the minions that waited when the engine ended
-        """
+        """Take up the minions that waited when the engine ended"""
         try:
             with salt.utils.files.fopen(self.place, "r") as fh_:
                 self.saved = [
@@ -226,9 +189,7 @@ class Refresher:
             self.waiting.changed(minion, self.clock())
 
     def save(self):
-        """
-        Keep the minions that wait, if they are others than before
-        """
+        """Keep the minions that wait, if they are others than before"""
         names = self.waiting.names()
         if names != self.saved:
             os.makedirs(os.path.dirname(self.place), mode=0o700, exist_ok=True)
@@ -237,9 +198,7 @@ class Refresher:
             self.saved = names
 
     def event(self, tag):
-        """
-        Look at the tag of an event of the master's; a minion may have fired any
-        """
+        """Look at the tag of an event of the master's; a minion may have fired any"""
         parts = tag.split("/", 5)
         if (*parts[:2], *parts[3:]) in TAGS:
             minion = parts[2]
@@ -247,9 +206,7 @@ class Refresher:
                 self.hints.add(minion)
 
     def sort(self, now):
-        """
-        Take the minions out of what events named
-        """
+        """Take the minions out of what events named"""
         if not self.hints or now < self.sort_at:
             return
         hints, self.hints = self.hints, set()
@@ -269,9 +226,7 @@ class Refresher:
         self.sort_at = end + max(bus.TICK, (end - now) * returns.PART)
 
     def mark(self, minions, why):
-        """
-        Let the status of minions say that their packages are not known
-        """
+        """Let the status of minions say that their packages are not known"""
         try:
             lists.mark(self.opts, minions, why)
         except Exception as exc:  # pylint: disable=broad-except
@@ -279,39 +234,26 @@ class Refresher:
             log.warning("The status is older than it says: %s", plain.line(exc, 500))
 
     def look(self, job):
-        """
-        Return what minions have returned to a job if it is time to look, else nothing
-        """
-        now = self.clock()
-        if not job.looks.is_due(now):
-            return {}
+        """Return what minions have returned to a job since, nothing where that can't be read"""
         try:
-            return returns.read(self.client, job.jid)
+            return job.look()
         except PackageStateError as exc:
             log.error("%s", exc)
             return {}
-        finally:
-            job.looks.done(now, self.clock())
 
     def answers(self):
-        """
-        Store what minions have answered
-        """
+        """Store what minions have answered"""
         if self.job is None:
             return
-        job, found = self.job, self.look(self.job)
-        for minion in sorted(self.waiting.asked & found.keys()):
-            self.answer(minion, found[minion])
-        if job.looks.is_over(self.clock()):
+        for minion, answer in self.look(self.job).items():
+            self.answer(minion, answer)
+        if self.job.is_over():
             for minion in sorted(self.waiting.asked):
                 self.fail(minion, "it has not answered")
-        if not self.waiting.asked:
             self.job = None
 
     def answer(self, minion, answer):
-        """
-        Store what a minion has answered
-        """
+        """Store what a minion has answered"""
         packages = answer["return"]
         if answer.get("retcode") or not isinstance(packages, dict):
             self.fail(minion, f"it returned {returns.problem(answer)}")
@@ -331,34 +273,26 @@ class Refresher:
         self.waiting.answered(minion)
 
     def answer_offers(self):
-        """
-        Store what a minion has said of its repositories
-        """
+        """Store what a minion has said of its repositories"""
         if self.offers_job is None:
             return
-        job, found = self.offers_job, self.look(self.offers_job)
-        minion = self.lacking.asked
-        if minion not in found:
-            if job.looks.is_over(self.clock()):
-                self.offers_job = None
-            return
-        self.offers_job = None
-        told = ()
-        try:
-            told = offers.store(self.opts, minion, found[minion]["return"])
-        except Exception as exc:  # pylint: disable=broad-except
-            # the next minion that has the same is asked
-            log.warning(
-                "What the repositories of %s have is not stored: %s",
-                minion,
-                plain.line(exc, 500),
-            )
-        self.lacking.answered(told)
+        for minion, answer in self.look(self.offers_job).items():
+            told = ()
+            try:
+                told = offers.store(self.opts, minion, answer["return"])
+            except Exception as exc:  # pylint: disable=broad-except
+                # the next minion that has the same is asked
+                log.warning(
+                    "What the repositories of %s have is not stored: %s",
+                    minion,
+                    plain.line(exc, 500),
+                )
+            self.lacking.answered(told)
+        if self.offers_job.is_over():
+            self.offers_job = None
 
     def fail(self, minion, why):
-        """
-        Ask a minion again, or tell that it was asked often enough
-        """
+        """Ask a minion again, or tell that it was asked often enough"""
         if not self.waiting.failed(minion, self.clock()):
             self.mark([minion], f"it was asked in vain: {why}")
             log.warning(
@@ -370,9 +304,7 @@ class Refresher:
             )
 
     def tick(self):
-        """
-        Do what is due
-        """
+        """Do what is due"""
         self.answers()
         self.answer_offers()
         now = self.clock()
@@ -386,60 +318,37 @@ class Refresher:
         self.save()
 
     def publish(self, minions):
-        """
-        Ask minions for their packages
-        """
+        """Ask minions for their packages"""
+        function, timeout = lists.function(self.opts), self.waiting.timeout
         try:
-            found = self.client.run_job(
-                minions,
-                lists.function(self.opts),
-                tgt_type="list",
-                listen=False,
-                timeout=self.waiting.timeout,
+            self.job = returns.Job(
+                self.client, minions, function, (), timeout, self.clock
             )
         except SaltException as exc:
             for minion in minions:
                 self.fail(minion, f"the master could not ask: {exc}")
             return
-        if found.get("jid"):
-            self.job = Job(
-                found["jid"], returns.Looks(self.clock(), self.waiting.timeout)
-            )
-        for minion in set(minions).difference(found.get("minions", ())):
+        for minion in set(minions) - self.job.asked:
             log.info("No key of %s is accepted any more, so it is not asked", minion)
             self.waiting.answered(minion)
 
     def publish_offers(self, minion, digests):
-        """
-        Ask a minion for what its repositories have
-        """
+        """Ask a minion for what its repositories have"""
+        timeout = self.lacking.timeout
         try:
-            found = self.client.run_job(
-                [minion],
-                FUNCTION,
-                arg=digests,
-                tgt_type="list",
-                listen=False,
-                timeout=self.lacking.timeout,
+            self.offers_job = returns.Job(
+                self.client, [minion], FUNCTION, digests, timeout, self.clock
             )
         except SaltException as exc:
             log.warning("%s can't be asked for its repositories: %s", minion, exc)
-            return
-        if found.get("jid"):
-            looks = returns.Looks(self.clock(), self.lacking.timeout)
-            self.offers_job = Job(found["jid"], looks)
 
 
 def start(window=5, batch=200, timeout=60, retries=3, rest=60):
-    """
-    Collect, ask and store until the master ends
-    """
+    """Collect, ask and store until the master ends"""
     waiting = Waiting(window, batch, timeout, retries, rest)
     with salt.client.LocalClient(mopts=__opts__) as client:
         refresher = Refresher(__opts__, waiting, client)
         refresher.load()
         bus.serve(
-            __opts__,
-            lambda tag, *_: refresher.event(tag),
-            lambda _: refresher.tick(),
+            __opts__, lambda tag, *_: refresher.event(tag), lambda _: refresher.tick()
         )

@@ -1,5 +1,4 @@
-"""
-The package managers of the minions, behind one face.
+"""The package managers of the minions, behind one face.
 
 - :mod:`saltext.package_states.managers.apt`
 - :mod:`saltext.package_states.managers.zypper`
@@ -24,15 +23,7 @@ _MANAGERS = {
 
 
 def get(salt, opts, grains, context):
-    """
-    Return the package manager of this minion
-
-    :param salt: the execution modules, ``__salt__``
-    :param dict opts: the options of the minion
-    :param dict grains: its grains
-    :param dict context: ``__context__``, where what was found is kept
-    :raises Unsupported: if there is none that package states know
-    """
+    """Return the package manager of this minion, or raise Unsupported"""
     name = platforms.manager(grains)
     if name == platforms.DNF and _is_dnf5():
         name = platforms.DNF5
@@ -47,8 +38,6 @@ def get(salt, opts, grains, context):
 
 
 def _is_dnf5():
-    """
-    Return whether ``dnf`` is another name of dnf 5 here
-    """
+    """Return whether ``dnf`` is another name of dnf 5 here"""
     found = salt.utils.path.which("dnf")
     return bool(found) and os.path.basename(os.path.realpath(found)) == platforms.DNF5

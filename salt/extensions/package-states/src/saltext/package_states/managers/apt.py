@@ -1,5 +1,4 @@
-"""
-apt: pins in one preferences file, and holds.
+"""apt: pins in one preferences file, and holds.
 
 What is away is pinned at -1, so that neither people nor dependencies bring it
 back; what is installed is pinned at 1001 to its version. Where conditions are no
@@ -15,7 +14,8 @@ from typing import NamedTuple
 
 import saltext.package_states.managers.aptlists as aptlists
 import saltext.package_states.managers.pins as pins
-import saltext.package_states.minion.pkgset
+import saltext.package_states.minion.pkgset as pkgset
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
@@ -59,19 +59,14 @@ _UNLOCKED = ("-o", "Debug::NoLocking=true")
 
 
 class Row(NamedTuple):
-    """
-    A version in apt's policy of a package: its priority, and whether a repository has it
-    """
+    """A version in apt's policy of a package: its priority, and whether a repository has it"""
 
     priority: int
     offered: bool
 
 
 class Policy(NamedTuple):
-    """
-    What apt says of a package: its candidate, what apt takes for installed, and a
-    :class:`Row` by version
-    """
+    """What apt says of a package, with a row for each version"""
 
     candidate: str
     installed: str
@@ -79,32 +74,16 @@ class Policy(NamedTuple):
 
 
 class Apt(Manager):
-    """
-    apt and dpkg
-    """
+    """apt and dpkg"""
 
     name = versions.APT
     # why unmet dependencies of a run that was killed were not met by themselves
     unmet = ""
 
-    def _stamp(self):
-        """
-        Return what changes whenever dpkg or apt know something new
-        """
-        stamp = []
-        for path in (STATUS, LISTS, PREFERENCES):
-            try:
-                stat = os.stat(path)
-                stamp.append((stat.st_mtime_ns, stat.st_ino, stat.st_size))
-            except OSError:
-                stamp.append(None)
-        return tuple(stamp)
-
     def _known(self):
-        """
-        Return what was found since the last change, a dictionary
-        """
-        stamp = self._stamp()
+        """Return what was found since the last change, a dictionary"""
+        # what changes whenever dpkg or apt know something new
+        stamp = list(map(replace.stamp, (STATUS, LISTS, PREFERENCES)))
         known = self.context.get("package_state.apt")
         if known is None or known["stamp"] != stamp:
             known = {
@@ -120,9 +99,7 @@ class Apt(Manager):
         return known
 
     def native(self):
-        """
-        Return the architecture of this system
-        """
+        """Return the architecture of this system"""
         if "package_state.native" not in self.context:
             self.context["package_state.native"] = self.run(
                 "dpkg", "--print-architecture"
@@ -130,9 +107,7 @@ class Apt(Manager):
         return self.context["package_state.native"]
 
     def _dpkg(self):
-        """
-        Return the status of each package that dpkg knows
-        """
+        """Return the status of each package that dpkg knows"""
         native, found = self.native(), {}
         for line in self.run("dpkg-query", "-W", "-f", FIELDS).splitlines():
             name, arch, status, version, essential, protected, *more = line.split("\t")
@@ -151,9 +126,7 @@ class Apt(Manager):
         return found
 
     def fetch(self, keys):
-        """
-        Ask apt for some packages at once
-        """
+        """Ask apt for some packages at once"""
         known = self._known()
         missing = [key for key in keys if key not in known["policy"]]
         # after a change all are asked for again at once, not each by itself
@@ -170,8 +143,7 @@ class Apt(Manager):
             known["policy"].update(found)
 
     def _outdated(self, installed):
-        """
-        Return whether apt takes other versions for installed than dpkg does
+        """Return whether apt takes other versions for installed than dpkg does
 
         apt reads dpkg's status from its own cache as long as size and second of the
         file are those of before, so it misses the second of two changes in a second.
@@ -187,8 +159,7 @@ class Apt(Manager):
         return False
 
     def _policy(self, keys):
-        """
-        Return the candidate and the available versions of packages, and what apt
+        """Return the candidate and the available versions of packages, and what apt
         takes for installed
 
         The candidate is that without the pins of Salt: else a lock that is to be
@@ -205,10 +176,7 @@ class Apt(Manager):
         return found, installed
 
     def _policies(self, options, keys):
-        """
-        Yield what ``apt-cache policy`` says of packages, pairs of the key and a
-        :class:`Policy`
-        """
+        """Yield what ``apt-cache policy`` says of packages, pairs of key and :class:`Policy`"""
         key, there, row = "", None, None
         for line in self.run("apt-cache", *options, "policy", *keys).splitlines():
             match = _VERSION.match(line)
@@ -230,9 +198,7 @@ class Apt(Manager):
             yield key, there
 
     def facts(self, key):
-        """
-        Return what is known of a package
-        """
+        """Return what is known of a package"""
         self.fetch([key])
         known = self._known()
         there = known["dpkg"].get(key, {})
@@ -250,26 +216,23 @@ class Apt(Manager):
         )
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         return {
             key: (there["version"],)
             for key, there in self._known()["dpkg"].items()
             if _there(there)
         }
 
+    def locked(self, key):
+        """Return whether dpkg holds a package"""
+        return self._known()["dpkg"].get(key, {}).get("wanted") == "h"
+
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
-        there = self._known()["dpkg"].get(key, {})
-        return there.get("wanted") == "h" and key not in self._record()
+        """Return whether somebody else holds a package"""
+        return self.locked(key) and key not in self._record()
 
     def providers(self, name):
-        """
-        Return the packages that are there and provide a name
-        """
+        """Return the packages that are there and provide a name"""
         dpkg = self._known()["dpkg"]
         return sorted(
             key
@@ -278,23 +241,16 @@ class Apt(Manager):
         )
 
     def essential(self, key):
-        """
-        Return whether dpkg calls a package essential or protected
-        """
+        """Return whether dpkg calls a package essential or protected"""
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
     def _key(self, name):
-        """
-        Return the key of a package that apt names with or without its architecture
-        """
+        """Return the key of a package that apt names with or without its architecture"""
         native = ":" + self.native()
         return name[: -len(native)] if name.endswith(native) else name
 
     def solve(self, steps, items):
-        """
-        Return what apt makes of a transaction, see :meth:`Manager.solve
-        <saltext.package_states.managers.base.Manager.solve>`
-        """
+        """Return what apt makes of a transaction, see :class:`Manager`"""
         steps = [step for step in steps if step.version]
         if not steps:
             return Solution()
@@ -309,25 +265,19 @@ class Apt(Manager):
         return self._solution(answer["stdout"], {step.key for step in steps})
 
     def _solution(self, out, own):
-        """
-        Return what a dry run of apt says, beside what it was asked for
-        """
+        """Return what a dry run of apt says, beside what it was asked for"""
         removed = {self._key(name) for name in _REMOVED.findall(out)}
         changed = {self._key(name) for name in _CHANGED.findall(out)}
         return Solution(tuple(sorted(removed)), tuple(sorted(changed.difference(own))))
 
     def _locked(self, steps, items):
-        """
-        Return a context with options for apt: the pins as they are to be after steps
-        """
+        """Return a context with options for apt: the pins as they are to be after steps"""
         coming = {step.key for step in steps}
         found = self._pins(items, coming)
         return pins.instead(PREFERENCES, found)
 
     def _transaction(self, steps):
-        """
-        Return the arguments of apt-get for steps
-        """
+        """Return the arguments of apt-get for steps"""
         words = ["--allow-downgrades"]
         if self.unmet:
             words.append("--fix-broken")
@@ -347,15 +297,11 @@ class Apt(Manager):
         return words
 
     def _torn(self, step):
-        """
-        Return whether dpkg wants a package to be installed again before all else
-        """
+        """Return whether dpkg wants a package to be installed again before all else"""
         return self._known()["dpkg"].get(step.key, {}).get("torn", False)
 
     def commit(self, steps, items):
-        """
-        Change packages, see :meth:`Manager.commit
-        <saltext.package_states.managers.base.Manager.commit>`
+        """Change packages, see :class:`Manager`
 
         What is purged is removed like the others, as apt would purge whatever else goes.
         Where dependencies are unmet, apt may do more, as :meth:`solve` has said.
@@ -365,7 +311,7 @@ class Apt(Manager):
         torn = [
             step.key for step in real if step.action != INSTALL and self._torn(step)
         ]
-        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
+        with pkgset.own_change(self.opts, STATUS):
             if torn:
                 self._dpkg_does("--force-remove-reinstreq", "--remove", *torn)
             if real:
@@ -387,29 +333,23 @@ class Apt(Manager):
         return said
 
     def _dpkg_does(self, *words):
-        """
-        Return the whole answer of a dpkg that changes packages, while no other one does
-        """
+        """Return the whole answer of a dpkg that changes packages, while no other one does"""
         return self.wait(("dpkg", *words), _is_locked, env=_QUIET)
 
     def recover(self, notes, check):
-        """
-        Let dpkg and apt end what they were killed in
+        """Let dpkg and apt end what they were killed in
 
         Unmet dependencies are met only by what ``check`` lets pass, or by what the run that
         follows does.
         """
-        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
+        with pkgset.own_change(self.opts, STATUS):
             self._dpkg_does("--configure", "-a", "--force-confold,confdef")
             if self._is_unmet():
                 self.unmet = self._allowed(("--fix-broken", "install"), check)
             self._mend(check)
 
     def recovered(self):
-        """
-        Check that dependencies are met, see :meth:`Manager.recovered
-        <saltext.package_states.managers.base.Manager.recovered>`
-        """
+        """Check that dependencies are met, see :class:`Manager`"""
         if self.unmet and self._is_unmet():
             raise PackageStateError(
                 "A run was ended too early and left dependencies unmet, and to meet them"
@@ -418,20 +358,12 @@ class Apt(Manager):
             )
 
     def _is_unmet(self):
-        """
-        Return whether dependencies of what is installed are not met
-        """
+        """Return whether dependencies of what is installed are not met"""
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, "check")
         return bool(answer["retcode"])
 
     def _allowed(self, words, check, options=()):
-        """
-        Let apt do what it says that it would do if that is allowed, and return why not
-
-        :param words: what it is asked, a tuple
-        :param check: as for :meth:`recover`
-        :param options: further options
-        """
+        """Let apt do what it says that it would do if that is allowed, and return why not"""
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, *options, *words)
         if answer["retcode"]:
             return _said(answer)
@@ -442,9 +374,7 @@ class Apt(Manager):
         return problem
 
     def _mend(self, check):
-        """
-        Install again what dpkg was killed in the unpacking of, also what came along
-        """
+        """Install again what dpkg was killed in the unpacking of, also what came along"""
         dpkg = self._known()["dpkg"]
         torn = [key for key, there in dpkg.items() if there["torn"]]
         self.fetch(torn)
@@ -459,15 +389,11 @@ class Apt(Manager):
                 self._allowed(words, check, options)
 
     def _record(self):
-        """
-        Return the versions at which Salt holds packages
-        """
+        """Return the versions at which Salt holds packages"""
         return self._known()["record"]
 
     def _pinned(self, item):
-        """
-        Return the versions that an item is pinned away from, with the priority
-        """
+        """Return the versions that an item is pinned away from, with the priority"""
         if item.wanted in ABSENT:
             if not item.condition:
                 return [("*", -1)]
@@ -488,12 +414,7 @@ class Apt(Manager):
         return []
 
     def _pins(self, items, coming=()):
-        """
-        Return the pins of items, a list
-
-        :param items: all items that are to be locked
-        :param coming: the keys of packages whose versions are to be changed now
-        """
+        """Return the pins of items, a list"""
         # a pin that is set already stays while its package can't be as it should
         before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
@@ -523,9 +444,7 @@ class Apt(Manager):
         return found
 
     def locks(self, items, test=False, coming=()):
-        """
-        Write the preferences file, hold what is kept, release what is not any more
-        """
+        """Write the preferences file, hold what is kept, release what is not any more"""
         self.fetch([item.key for item in items])
         old = self._known()["pins"]
         new = self._pins(items, coming)
@@ -553,18 +472,14 @@ class Apt(Manager):
         return changes
 
     def _mark(self, what, keys):
-        """
-        Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt
-        """
-        with saltext.package_states.minion.pkgset.own_change(self.opts, STATUS):
+        """Hold or unhold packages, and tell the beacon ``pkgset`` that it was Salt"""
+        with pkgset.own_change(self.opts, STATUS):
             answer = self.wait(("apt-mark", what, *keys), _is_locked)
         if answer["retcode"]:
             raise PackageStateError(f"apt-mark can't {what} packages: {_said(answer)}")
 
     def unread(self):
-        """
-        Return the repositories of which there is no list, or none that can be read
-        """
+        """Return the repositories of which there is no list, or none that can be read"""
         if "package_state.unread" not in self.context:
             found = {
                 f"{aptlists.shown(source['uri'])} {source.get('dist', '')}".strip()
@@ -576,16 +491,11 @@ class Apt(Manager):
         return self.context["package_state.unread"]
 
     def refreshed(self):
-        """
-        Forget which lists there are
-        """
+        """Forget which lists there are"""
         self.context.pop("package_state.unread", None)
 
     def loose(self):
-        """
-        Return which pins do not decide, see :meth:`Manager.loose
-        <saltext.package_states.managers.base.Manager.loose>`
-        """
+        """Return which pins do not decide, see :class:`Manager`"""
         known = self._known()["pins"]
         keys = sorted({pin.key for pin in known})
         there = {}
@@ -613,61 +523,30 @@ class Apt(Manager):
                 )
         return found
 
-    def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
-        self.readable()
-        dpkg = self._known()["dpkg"]
-        locked = {pin.key for pin in self._known()["pins"]}
-        record = self._record()
-        keys = sorted(
-            {
-                *(key for key, there in dpkg.items() if _there(there, f"{_THERE}c")),
-                *locked,
-            }
-        )
+    def everything(self):
+        """Return what dpkg has and what is pinned, see :meth:`Manager.everything`"""
+        known = self._known()
+        states = f"{_THERE}c"
+        there = {key for key, found in known["dpkg"].items() if _there(found, states)}
+        keys = sorted(there.union(pin.key for pin in known["pins"]))
         self.fetch(keys)
-        policy, found = self._known()["policy"], {}
-        for key in keys:
-            there = dpkg.get(key, {})
-            candidate, available = policy.get(key, ("", ()))
-            installed = _there(there)
-            found[key] = {
-                "versions": [there["version"]] if installed else [],
-                "available": list(available),
-                "candidate": candidate if candidate in available else "",
-                "held": there.get("wanted") == "h",
-                "orphan": installed and not available,
-                "configured": there.get("status") == "c",
-                "kept": record.get(key, ""),
-            }
-        return found
+        return keys
 
     def repositories(self):
-        """
-        Return what the repositories have, see :meth:`Manager.repositories
-        <saltext.package_states.managers.base.Manager.repositories>`
-        """
+        """Return what the repositories have, see :class:`Manager`"""
         return {
             one.name: aptlists.packages(self, one.path) for one in aptlists.lists(self)
         }
 
     def digests(self):
-        """
-        Return the digests of the repositories, see :meth:`Manager.digests
-        <saltext.package_states.managers.base.Manager.digests>`
-        """
+        """Return the digests of the repositories, see :class:`Manager`"""
         place = os.path.join(
             self.opts["cachedir"], "package_states", "repositories.json"
         )
         return aptlists.digests(self, place)
 
     def security(self):
-        """
-        Return the newer versions of security repositories, see :meth:`Manager.security
-        <saltext.package_states.managers.base.Manager.security>`
-        """
+        """Return the newer versions of security repositories, see :class:`Manager`"""
         lists = [one for one in aptlists.lists(self) if one.security]
         if not lists:
             return None
@@ -679,24 +558,18 @@ class Apt(Manager):
 
 
 def _there(package, states=_THERE):
-    """
-    Return whether a package is there, maybe half
-    """
+    """Return whether a package is there, maybe half"""
     return package.get("status", "n") in states
 
 
 def _is_locked(answer):
-    """
-    Return whether another program kept dpkg from its work
-    """
+    """Return whether another program kept dpkg from its work"""
     said = f"{answer['stdout']}\n{answer['stderr']}"
     return bool(answer["retcode"] and _LOCKED.search(said))
 
 
 def _said(answer):
-    """
-    Return what apt or dpkg complain of
-    """
+    """Return what apt or dpkg complain of"""
     lines = f"{answer['stdout']}\n{answer['stderr']}".splitlines()
     found = [line.strip() for line in lines if line.startswith(("E:", "dpkg:", " "))]
     return " ".join(found)[-600:] or "\n".join(lines).strip()[-300:]

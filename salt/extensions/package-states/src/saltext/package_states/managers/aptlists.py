@@ -1,5 +1,4 @@
-"""
-The lists that apt has of its repositories, one file for each.
+"""The lists that apt has of its repositories, one file for each.
 
 apt itself names them and what their ``Release`` files say. Reading all of Debian takes a
 second or two, so that the digest of a list is kept until its file is another one.
@@ -12,6 +11,7 @@ import re
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
@@ -42,31 +42,15 @@ _QUOTED = re.compile(r'[\\|{}\[\]<>"^~_=!@#$%&*]')
 
 
 class List(NamedTuple):
-    """
-    A list of one repository
+    """A list of one repository"""
 
-    path
-        Its file.
-
-    name
-        The repository as ``sources.list`` has it, without a password.
-
-    security
-        Whether its packages are security updates.
-    """
-
-    path: str
-    name: str
-    security: bool
+    path: str  # its file
+    name: str  # the repository as ``sources.list`` has it, without a password
+    security: bool  # whether its packages are security updates
 
 
 def is_lost(folder, source):
-    """
-    Return whether there is no list of a source, or none that can be read
-
-    :param str folder: where apt has its lists
-    :param dict source: one of what ``pkg.list_repos`` returns
-    """
+    """Return whether there is no list of a source, or none that can be read"""
     uri, dist = source.get("uri") or "", source.get("dist") or ""
     if (
         source.get("disabled")
@@ -84,20 +68,12 @@ def is_lost(folder, source):
 
 
 def shown(uri):
-    """
-    Return an address without a password
-
-    :param str uri: the address
-    """
+    """Return an address without a password"""
     return _PASSWORD.sub("//", uri)
 
 
 def lists(manager):
-    """
-    Return the lists that there are, of :class:`List`
-
-    :param Apt manager: the package manager
-    """
+    """Return the lists that there are, of :class:`List`"""
     out = manager.run(
         "apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages"
     )
@@ -119,22 +95,14 @@ def lists(manager):
 
 
 def _is_security(values):
-    """
-    Return whether a repository is one of security updates: Debian's by its label, others
-    by what their suite is called
-    """
+    """Return whether a repository is one of security updates, by its label or suite"""
     return values["LABEL"].lower() == "debian-security" or any(
         values[field].endswith("-security") for field in ("SUITE", "CODENAME")
     )
 
 
 def packages(manager, path):
-    """
-    Return the versions that a list has, the newest first, lists by key
-
-    :param Apt manager: the package manager
-    :param str path: that of the file
-    """
+    """Return the versions that a list has, the newest first, lists by key"""
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
     if _FAILED in out.splitlines():
         raise _unreadable(path)
@@ -160,12 +128,7 @@ def _unreadable(path):
 
 
 def digests(manager, place):
-    """
-    Return the names of all repositories that have a list, by the digest of what they have
-
-    :param Apt manager: the package manager
-    :param str place: the path of a file in which they are kept
-    """
+    """Return the names of all repositories that have a list, by the digest of what they have"""
     try:
         with salt.utils.files.fopen(place) as handle:
             known = json.load(handle)
@@ -173,12 +136,11 @@ def digests(manager, place):
         known = {}
     kept = {}
     for one in lists(manager):
-        try:
-            stat = os.stat(one.path)
-        except OSError as exc:
+        there = replace.stamp(one.path)
+        if there is None:
             # apt is reading it anew
-            raise _unreadable(one.path) from exc
-        stamp = [one.name, stat.st_mtime_ns, stat.st_size, stat.st_ino]
+            raise _unreadable(one.path)
+        stamp = [one.name, *there]
         before = known.get(one.path) if isinstance(known, dict) else None
         if before and before[:-1] == stamp:
             kept[one.path] = before

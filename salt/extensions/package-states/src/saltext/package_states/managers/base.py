@@ -1,6 +1,4 @@
-"""
-What the package managers have in common.
-"""
+"""What the package managers have in common."""
 
 import time
 
@@ -27,18 +25,7 @@ ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
 class Manager:
-    """
-    The package manager of a minion
-
-    salt
-        The execution modules, ``__salt__``.
-
-    opts
-        The options of the minion.
-
-    context
-        ``__context__``, where what was found is kept.
-    """
+    """The package manager of a minion: its execution modules, options and ``__context__``"""
 
     name = ""
 
@@ -49,187 +36,127 @@ class Manager:
         self.scope, self.spared, self.left = "", (), ()
 
     def within(self, scope="", spared=(), left=()):
-        """
-        Say which locks are the business of this run
-
-        :param str scope: the state to which the items belong, if a state is applied by
-            itself: only its own locks are released then
-        :param spared: further scopes whose locks stay
-        :param left: the keys of packages that are left as they are
-        """
+        """Say whose locks are released: those of a state applied by itself, but for scopes and keys that stay"""
         self.scope, self.spared, self.left = scope, tuple(spared), tuple(left)
 
     def stays(self, key, owner):
-        """
-        Return whether a lock stays that is of no item of this run
-
-        :param str key: that of the package
-        :param str owner: the scope for which it was set
-        """
+        """Return whether a lock stays that is of no item of this run"""
         if key in self.left:
             return True
         return owner != self.scope if self.scope else owner in self.spared
 
     def fetch(self, keys):
-        """
-        Ask for some packages at once what :meth:`facts` returns for one
-        """
+        """Ask for some packages at once what :meth:`facts` returns for one"""
         raise NotImplementedError
 
     def facts(self, key):
-        """
-        Return what is known of a package, :class:`saltext.package_states.model.decision.Facts`
-        """
+        """Return the :class:`saltext.package_states.model.decision.Facts` of a package"""
         raise NotImplementedError
 
     def refresh(self):
-        """
-        Let the package manager read the lists of its repositories anew
-        """
+        """Let the package manager read the lists of its repositories anew"""
         self.salt["pkg.refresh_db"]()
         self.refreshed()
 
     def refreshed(self):
-        """
-        Forget what the repositories have, as their lists are new
-        """
+        """Forget what the repositories have, as their lists are new"""
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         raise NotImplementedError
 
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
+        """Return whether somebody else holds a package"""
         raise NotImplementedError
 
     def essential(self, key):
-        """
-        Return whether the system needs a package
-        """
+        """Return whether the system needs a package"""
         raise NotImplementedError
 
     def providers(self, name):
-        """
-        Return the packages that are there and provide a name, a list of their names
-
-        :param str name: that of no package
-        """
+        """Return the packages that are there and provide a name, a list of their names"""
         raise NotImplementedError
 
     def unread(self):
-        """
-        Return the names of the repositories that can't be read, a tuple
-        """
+        """Return the names of the repositories that can't be read, a tuple"""
         raise NotImplementedError
 
     def loose(self):
-        """
-        Return which of the locks that were set here are not in force, as the package
-        manager itself says: sentences, a list
-        """
+        """Return sentences on locks that the package manager itself says are not in force"""
         raise NotImplementedError
 
     def solve(self, steps, items):
-        """
-        Return what the solver of the package manager makes of a transaction, with the
-        locks that would be in force, a :class:`Solution
-        <saltext.package_states.managers.step.Solution>`; nothing is changed
-
-        :param steps: the :class:`steps <saltext.package_states.managers.step.Step>`
-        :param items: all items of this minion
-        """
+        """Return the :class:`Solution` of steps with the locks that would be in force, without a change"""
         raise NotImplementedError
 
     def commit(self, steps, items):
-        """
-        Change packages, in one call, and return what the package manager complains of
-
-        :param steps: as for :meth:`solve`
-        :param items: as for :meth:`solve`
-        """
+        """Change packages, in one call, and return what the package manager complains of"""
         raise NotImplementedError
 
     def recover(self, notes, check):
-        """
-        Tidy up after a run that was killed
-
-        :param dict notes: what it wrote down, see
-            :mod:`saltext.package_states.managers.journal`
-        :param check: a function that takes a :class:`Solution
-            <saltext.package_states.managers.step.Solution>` and returns why that must not
-            be done, or an empty string
-        :raises PackageStateError: if it can't, or must not
-        """
+        """Tidy up after a run that was killed, where ``check`` of a :class:`Solution` returns no reason not to"""
         raise NotImplementedError
 
     def recovered(self):
-        """
-        Check at the end of a run that nothing is left of the one that was killed
-
-        :raises PackageStateError: says what is, and what to do
-        """
+        """Check at the end of a run that nothing is left of the one that was killed"""
 
     def leftovers(self, notes):
-        """
-        Return what :meth:`recover` would remove, a list
-
-        :param dict notes: as for :meth:`recover`
-        """
+        """Return what :meth:`recover` would remove, a list"""
         return []
 
     def locks(self, items, test=False, coming=()):
-        """
-        Set the locks of these items, in one step, and release others that were set here
+        """Set the locks of these items, in one step, and release others that were set
+        here
 
         What is not as it should be keeps the lock that it has.
 
-        :param items: all items that are to be locked
         :param bool test: only return what would be changed
-        :param coming: the keys of packages that would be changed before, for ``test``
         :return: the changes, a dictionary of the name to ``old`` and ``new``
         """
         raise NotImplementedError
 
-    def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
+    def everything(self):
+        """Return the keys of all packages that are told of, a list, and fetch them"""
         raise NotImplementedError
 
+    def locked(self, key):
+        """Return whether anybody holds or locks a package, Salt included"""
+        raise NotImplementedError
+
+    def inventory(self):
+        """Return all packages, see :mod:`saltext.package_states.store.refresh`"""
+        keys, found = self.everything(), {}
+        self.readable()
+        for key in keys:
+            facts = self.facts(key)
+            found[key] = {
+                "versions": list(facts.installed),
+                "available": list(facts.available),
+                "candidate": facts.candidate,
+                "held": self.locked(key),
+                "orphan": bool(facts.installed) and not facts.available,
+                "configured": facts.configured,
+                "kept": facts.recorded,
+            }
+        return found
+
     def repositories(self):
-        """
-        Return what the repositories have: by their names the versions by key, lists with
-        the newest first
-        """
+        """Return what repositories have: by name the versions by key, the newest first"""
         raise NotImplementedError
 
     def digests(self):
-        """
-        Return the names of the repositories by the digests of what they have, see
-        :mod:`saltext.package_states.model.offer`
-        """
+        """Return the names of the repositories by the digests of what they have"""
         return {
             offer.digest(self.name, name, packages): name
             for name, packages in self.repositories().items()
         }
 
     def security(self):
-        """
-        Return the versions that mend the security of packages that are there and older,
-        whatever is locked: lists by key, or None if nothing here tells of such versions
-        """
+        """Return newer versions that mend security, lists by key, whatever is locked; None if none is told"""
         raise NotImplementedError
 
     def _newer(self, found):
-        """
-        Return those versions that are newer than what is installed, lists by key
-
-        :param dict found: versions, iterables by key
-        """
+        """Return those versions that are newer than what is installed, lists by key"""
         installed, newer = self.installed(), {}
         for key in sorted(installed.keys() & found.keys()):
             there = versions.newest(self.name, installed[key])
@@ -243,11 +170,7 @@ class Manager:
         return newer
 
     def ask(self, *command, env=None):
-        """
-        Return the whole answer of a command that changes nothing
-
-        :raises PackageStateError: if a signal has ended it
-        """
+        """Return the whole answer of a command that changes nothing"""
         answer = self.salt["cmd.run_all"](
             list(command),
             python_shell=False,
@@ -263,11 +186,7 @@ class Manager:
         return answer
 
     def run(self, *command, env=None):
-        """
-        Return the output of a command
-
-        :raises PackageStateError: if it fails
-        """
+        """Return the output of a command"""
         answer = self.ask(*command, env=env)
         if answer["retcode"]:
             raise PackageStateError(
@@ -276,8 +195,7 @@ class Manager:
         return answer["stdout"]
 
     def act(self, *command, env=None):
-        """
-        Return the whole answer of a command that changes packages
+        """Return the whole answer of a command that changes packages
 
         It is put into a scope of its own, as :mod:`pkg <salt.modules.aptpkg>` does: else
         a restart of the minion's service, as by its own upgrade, would kill it.
@@ -295,9 +213,7 @@ class Manager:
         return self.ask(*command, env=env)
 
     def decide(self, item):
-        """
-        Return what is to be done for an item, with a hold of somebody else in mind
-        """
+        """Return what is to be done for an item, with a hold of somebody else in mind"""
         decision = decide(item, self.facts(item.key))
         if _asks_repositories(item) and self.unread():
             return Decision(
@@ -329,10 +245,7 @@ class Manager:
         return decision
 
     def offered(self, item):
-        """
-        Return the versions that the repositories have and that meet the condition of an item,
-        a list
-        """
+        """Return the versions of the repositories that meet the condition of an item"""
         return [
             version
             for version in self.facts(item.key).available
@@ -340,15 +253,7 @@ class Manager:
         ]
 
     def wait(self, command, busy, env=None, do=None):
-        """
-        Return the whole answer of a command that changes packages, and wait up to a minute
-        while another program is at it
-
-        :param command: the command, a tuple of words
-        :param busy: a function that takes an answer and returns whether that is so
-        :param do: :meth:`ask` for a command that changes nothing
-        :raises PackageStateError: if the other one is not done by then
-        """
+        """Return the answer of a command, waiting up to a minute while ``busy`` of an answer is true"""
         for _ in range(WAITS):
             answer = (do or self.act)(*command, env=env)
             if not busy(answer):
@@ -360,20 +265,13 @@ class Manager:
         )
 
     def forget(self):
-        """
-        Let the module ``pkg`` forget what it has listed, maybe in an earlier job of this
-        process
-        """
+        """Let the module ``pkg`` forget what it has listed, maybe in an earlier job"""
         for key in list(self.context):
             if str(key).startswith("pkg.list_pkgs"):
                 del self.context[key]
 
     def readable(self):
-        """
-        Check that all repositories can be read, as what they have is told as it is
-
-        :raises PackageStateError: names those that can't
-        """
+        """Check that all repositories can be read, as what they have is told as it is"""
         if self.unread():
             raise PackageStateError(
                 f"{_those(self.unread())} can't be read, so it is not known what there is;"
@@ -381,12 +279,7 @@ class Manager:
             )
 
     def begin(self, steps, replaced=()):
-        """
-        Write down that packages are about to be changed
-
-        :param steps: as for :meth:`solve`
-        :param replaced: the keys of packages whose versions will give way to others
-        """
+        """Write down that packages are about to be changed"""
         before = self.installed()
         journal.begin(
             {
@@ -398,10 +291,7 @@ class Manager:
 
 
 def _asks_repositories(item):
-    """
-    Return whether it depends on the repositories what is right for a package that is there,
-    or which versions are locked out
-    """
+    """Return whether the repositories decide what is right for a package, or what is locked out"""
     if item.wanted == LATEST:
         return True
     if item.wanted not in ABSENT or not item.condition:

@@ -1,5 +1,4 @@
-"""
-dnf 4: all that is asked of it is one transaction of its shell.
+"""dnf 4: all that is asked of it is one transaction of its shell.
 
 Its plugin versionlock hides versions from the solver, by the list that its configuration
 names; a change is made with another list.
@@ -8,7 +7,6 @@ names; a change is made with another list.
 import contextlib
 import os
 import re
-import tempfile
 
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
@@ -19,7 +17,6 @@ from saltext.package_states.managers.step import Solution
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
-import salt.utils.files
 
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
@@ -45,35 +42,24 @@ _NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
 
 
 class Dnf(Rpm):
-    """
-    dnf
-    """
+    """dnf"""
 
     name = versions.DNF
     setting = f"locklist in {CONF}"
 
-    def __init__(self, salt, opts, context):
-        super().__init__(salt, opts, context)
-        self._expired = False
+    _expired = False
 
     def refresh(self):
-        """
-        Let the next question to dnf read the lists of the repositories anew: a command
-        for that alone takes as long as the question
-        """
+        """Let the next question read the lists anew: a command for that takes as long as the question"""
         self.refreshed()
         self._expired = True
 
     def file(self):
-        """
-        Return the file of locks
-        """
+        """Return the file of locks"""
         return DnfLocks(settings(CONF, "locklist", LOCKS))
 
     def _listed(self):
-        """
-        Return the locks that dnf lists, see :meth:`Rpm._listed`
-        """
+        """Return the locks that dnf lists, see :meth:`Rpm._listed`"""
         answer = self._dnf("-q", "versionlock", "list")
         said = f"{answer['stdout']}\n{answer['stderr']}"
         if "No such command" in said:
@@ -93,16 +79,12 @@ class Dnf(Rpm):
         return set(map(str.strip, said.splitlines()))
 
     def _dnf(self, *words, act=False):
-        """
-        Return the whole answer of dnf, which waits up to a minute for another one
-        """
+        """Return the whole answer of dnf, which waits up to a minute for another one"""
         command = ("dnf", "--setopt=exit_on_lock=1", *words)
         return self.wait(command, _is_locked, do=self.act if act else self.ask)
 
     def _offers(self, names):
-        """
-        Yield what the repositories have, see :meth:`Rpm._offers`
-        """
+        """Yield what the repositories have, see :meth:`Rpm._offers`"""
         anew = ("--refresh",) if self._expired else ()
         # with -q, it does not say what it could not read
         answer = self._dnf(*anew, "repoquery", "--qf", FORMAT, "--", *names)
@@ -122,12 +104,7 @@ class Dnf(Rpm):
                 yield self._name(name, arch), _bare(version), repository
 
     def security(self):
-        """
-        Return what advisories tell, see :meth:`Manager.security
-        <saltext.package_states.managers.base.Manager.security>`
-
-        Neither locks nor excludes hide them.
-        """
+        """Return what advisories tell, whatever is locked or excluded, see :class:`Manager`"""
         answer = self._dnf(
             "-q", "--disableplugin=versionlock", "--disableexcludes=all",
             "updateinfo", "list", "--security",
@@ -163,9 +140,7 @@ class Dnf(Rpm):
 
     @contextlib.contextmanager
     def _shell(self, steps, items):
-        """
-        Yield the words of a command that does steps
-        """
+        """Yield the words of a command that does steps"""
         lines = []
         for step in steps:
             alias = self.alias(step.key)
@@ -183,21 +158,17 @@ class Dnf(Rpm):
             else:
                 lines.append(f"remove {name}{end}")
         idents = self._during(steps, items)
-        with self.file().instead(
-            CONF, self._others(), idents
-        ) as options, tempfile.TemporaryDirectory(
-            prefix="salt-package-states-"
-        ) as mine:
-            script = os.path.join(mine, "transaction")
-            with salt.utils.files.fopen(script, "w") as handle:
-                handle.write("\n".join([*lines, "run", ""]))
-            yield (*options, "--setopt=strict=1", "shell", script)
+        script = "\n".join([*lines, "run", ""])
+        with self.file().instead(CONF, self._others(), idents, script) as folder:
+            yield (
+                f"--setopt=pluginconfpath={folder}",
+                "--setopt=strict=1",
+                "shell",
+                os.path.join(folder, "script"),
+            )
 
     def solve(self, steps, items):
-        """
-        Return what dnf makes of a transaction, see :meth:`Manager.solve
-        <saltext.package_states.managers.base.Manager.solve>`
-        """
+        """Return what dnf makes of a transaction, see :class:`Manager`"""
         with self._shell(steps, items) as words:
             answer = self._dnf("--assumeno", *words)
         said = f"{answer['stdout']}\n{answer['stderr']}"
@@ -226,10 +197,7 @@ class Dnf(Rpm):
         )
 
     def commit(self, steps, items):
-        """
-        Change packages, see :meth:`Manager.commit
-        <saltext.package_states.managers.base.Manager.commit>`
-        """
+        """Change packages, see :class:`Manager`"""
         with self._shell(steps, items) as words:
             answer = self._dnf("--assumeyes", *words, act=True)
         said = f"{answer['stdout']}\n{answer['stderr']}"
@@ -237,23 +205,18 @@ class Dnf(Rpm):
 
 
 def _is_locked(answer):
-    """
-    Return whether another program kept dnf from its work
-    """
+    """Return whether another program kept dnf from its work"""
     return answer["retcode"] == LOCKED
 
 
 def _problem(said):
-    """
-    Return why dnf can't do what it was asked, or an empty string
-    """
+    """Return why dnf can't do what it was asked, or an empty string"""
     found = dict.fromkeys(line.strip() for line in _PROBLEM.findall(said))
     return " ".join(found)[:600]
 
 
 def _table(out):
-    """
-    Yield the rows of dnf's table of a transaction: head, name and architecture
+    """Yield the rows of dnf's table of a transaction: head, name and architecture
 
     A name that is too long for its column has the rest of its row on the next line.
     """

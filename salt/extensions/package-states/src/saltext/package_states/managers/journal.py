@@ -1,5 +1,4 @@
-"""
-Notes of a run that is under way, so that the next one knows when it was killed.
+"""Notes of a run that is under way, so that the next one knows when it was killed.
 
 They are written before the first package is changed and go when the locks are set.
 Whoever finds them tidies up what the package manager was torn out of, and then does
@@ -18,25 +17,17 @@ NAME = "package_states.run.json"
 
 
 def path():
-    """
-    Return where the notes are
-    """
+    """Return where the notes are"""
     return os.path.join(FOLDER, NAME)
 
 
 def begin(notes):
-    """
-    Write down that a run begins to change packages
-
-    :param dict notes: what the next run should know of it
-    """
+    """Write down that a run begins to change packages"""
     write(path(), notes)
 
 
 def unfinished():
-    """
-    Return the notes of a run that did not end, or None
-    """
+    """Return the notes of a run that did not end, or None"""
     try:
         with salt.utils.files.fopen(path()) as handle:
             found = json.load(handle)
@@ -49,9 +40,7 @@ def unfinished():
 
 
 def end():
-    """
-    Forget the run, which came to its end
-    """
+    """Forget the run, which came to its end"""
     try:
         os.unlink(path())
     except FileNotFoundError:
@@ -59,23 +48,12 @@ def end():
 
 
 def write(place, data):
-    """
-    Write a JSON file that is whole or not there, also after a power cut
-
-    :param str place: its path
-    :param data: what it should hold
-    """
+    """Write a JSON file that is whole or not there, also after a power cut"""
     os.makedirs(os.path.dirname(place), exist_ok=True)
     put(place, json.dumps(data, sort_keys=True, indent=1) + "\n")
 
 
 def put(place, text, mode=0o644):
-    """
-    Put a text into the place of a file, in one step
-
-    :param str place: the path of the file
-    :param str text: what it should hold
-    :param int mode: its permissions
-    """
+    """Put a text into the place of a file, in one step"""
     with replace.replaced(place, mode) as handle:
         handle.write(text)

@@ -1,5 +1,4 @@
-"""
-The files in which zypper and dnf keep locks, which are others' as well.
+"""The files in which zypper and dnf keep locks, which are others' as well.
 
 All locks of Salt's change in one step, as the file is replaced. What others have put
 into it stays as it is, word for word.
@@ -8,10 +7,10 @@ into it stays as it is, word for word.
 import contextlib
 import os
 import re
-import tempfile
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
@@ -21,57 +20,33 @@ _NEVRA = re.compile(r"(.+)-(?:\d+:)?[^-]+-[^-]+\Z")
 
 
 class Lock(NamedTuple):
-    """
-    One lock of a file
+    """One lock of a file"""
 
-    id
-        What tells it from others, the same whoever writes it.
-
-    name
-        The name of the package.
-
-    text
-        Its text in the file.
-    """
-
-    id: str
-    name: str
-    text: str
+    id: str  # what tells it from others, the same whoever writes it
+    name: str  # the name of the package
+    text: str  # its text in the file
 
 
 class LockFile:
-    """
-    A file of locks
-
-    path
-        Its path.
-    """
+    """A file of locks"""
 
     def __init__(self, path):
         self.path = path
 
     def parse(self, text):
-        """
-        Return the locks of a text, a list of :class:`Lock`
-        """
+        """Return the locks of a text, a list of :class:`Lock`"""
         raise NotImplementedError
 
     def lock(self, ident):
-        """
-        Return the :class:`Lock` with an id
-        """
+        """Return the :class:`Lock` with an id"""
         raise NotImplementedError
 
     def _join(self, locks):
-        """
-        Return the text of locks
-        """
+        """Return the text of locks"""
         raise NotImplementedError
 
     def read(self):
-        """
-        Return the locks of the file, a list of :class:`Lock`
-        """
+        """Return the locks of the file, a list of :class:`Lock`"""
         try:
             with salt.utils.files.fopen(self.path) as handle:
                 return self.parse(handle.read())
@@ -79,33 +54,22 @@ class LockFile:
             return []
 
     def text(self, others, idents):
-        """
-        Return the text of a file of some locks
-
-        :param others: locks that stay as they are
-        :param idents: the ids of Salt's locks
-        """
+        """Return the text of a file of some locks"""
         known = {lock.id for lock in others}
         own = [self.lock(one) for one in sorted(set(idents)) if one not in known]
         return self._join([*others, *own])
 
     def write(self, others, idents):
-        """
-        Replace the file, see :meth:`text`
-        """
+        """Replace the file, see :meth:`text`"""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         journal.put(self.path, self.text(others, idents))
 
 
 class ZyppLocks(LockFile):
-    """
-    The locks of zypper; the id is ``name`` or such as ``name<=1.10``
-    """
+    """The locks of zypper; the id is ``name`` or such as ``name<=1.10``"""
 
     def parse(self, text):
-        """
-        Return the locks of a text, see :meth:`LockFile.parse`
-        """
+        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found = []
         for block in re.split(r"\n[ \t]*\n", text):
             fields = dict(_ENTRY.findall(block))
@@ -125,9 +89,7 @@ class ZyppLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """
-        Return a lock, see :meth:`LockFile.lock`
-        """
+        """Return a lock, see :meth:`LockFile.lock`"""
         name, operator, version = re.match(r"([^<>=]+)([<>=]*)(.*)", ident).groups()
         lines = ["type: package"]
         if version:
@@ -142,48 +104,29 @@ class ZyppLocks(LockFile):
 
     @contextlib.contextmanager
     def instead(self, conf, others, idents):
-        """
-        Yield the environment in which zypper has other locks
-
-        :param str conf: the path of libzypp's configuration
-        :param others: as for :meth:`text`
-        :param idents: as for :meth:`text`
-        """
-        with tempfile.TemporaryDirectory(prefix="salt-package-states-") as folder:
-            locks = os.path.join(folder, "locks")
-            text = ""
-            with contextlib.suppress(FileNotFoundError), salt.utils.files.fopen(
-                conf
-            ) as handle:
-                text = handle.read()
-            text = re.sub(r"(?m)^\s*locksfile\.path\s*=.*$", "", text)
-            if not re.search(r"(?m)^\s*\[main\]", text):
-                text = "[main]\n" + text
-            text = re.sub(
-                r"(?m)^\s*\[main\].*$",
-                lambda head: f"{head.group(0)}\nlocksfile.path = {locks}",
-                text,
-                count=1,
-            )
-            other = os.path.join(folder, "zypp.conf")
-            for place, content in (
-                (locks, self.text(others, idents)),
-                (other, text),
-            ):
-                with salt.utils.files.fopen(place, "w") as handle:
-                    handle.write(content)
-            yield {"ZYPP_CONF": other}
+        """Yield the environment in which zypper has other locks than its configuration says"""
+        text = ""
+        with contextlib.suppress(FileNotFoundError), salt.utils.files.fopen(
+            conf
+        ) as handle:
+            text = handle.read()
+        text = re.sub(r"(?m)^\s*locksfile\.path\s*=.*$", "", text)
+        if not re.search(r"(?m)^\s*\[main\]", text):
+            text = "[main]\n" + text
+        main = r"(?m)^(\s*\[main\].*)$"
+        text = re.sub(
+            main, f"\\1\nlocksfile.path = {replace.HERE}/locks", text, count=1
+        )
+        files = {"locks": self.text(others, idents), "zypp.conf": text}
+        with replace.beside(files) as folder:
+            yield {"ZYPP_CONF": os.path.join(folder, "zypp.conf")}
 
 
 class DnfLocks(LockFile):
-    """
-    The list of dnf's versionlock; the id is its line
-    """
+    """The list of dnf's versionlock; the id is its line"""
 
     def parse(self, text):
-        """
-        Return the locks of a text, see :meth:`LockFile.parse`
-        """
+        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found, comments = [], []
         for line in text.splitlines():
             words = line.strip()
@@ -198,38 +141,18 @@ class DnfLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """
-        Return a lock, see :meth:`LockFile.lock`
-        """
+        """Return a lock, see :meth:`LockFile.lock`"""
         return Lock(ident, ident.lstrip("!"), ident)
 
     def _join(self, locks):
         return "".join(f"{lock.text}\n" for lock in locks)
 
-    @contextlib.contextmanager
-    def instead(self, conf, others, idents):
-        """
-        Yield options with which dnf has other locks
-
-        :param str conf: the path of versionlock's configuration
-        :param others: as for :meth:`text`
-        :param idents: as for :meth:`text`
-        """
-        folder = os.path.dirname(conf)
-        with tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name != os.path.basename(conf):
-                    os.symlink(os.path.join(folder, name), os.path.join(mine, name))
-            locks = os.path.join(mine, "versionlock.list")
-            if os.path.lexists(locks):
-                os.unlink(locks)
-            for place, content in (
-                (locks, self.text(others, idents)),
-                (
-                    os.path.join(mine, os.path.basename(conf)),
-                    f"[main]\nenabled = 1\nlocklist = {locks}\n",
-                ),
-            ):
-                with salt.utils.files.fopen(place, "w") as handle:
-                    handle.write(content)
-            yield (f"--setopt=pluginconfpath={mine}",)
+    def instead(self, conf, others, idents, script):
+        """Return a context with a folder: plugins' configurations with other locks, and ``script``"""
+        folder, name = os.path.split(conf)
+        files = {
+            "versionlock.list": self.text(others, idents),
+            name: f"[main]\nenabled = 1\nlocklist = {replace.HERE}/versionlock.list\n",
+            "script": script,
+        }
+        return replace.beside(files, folder)

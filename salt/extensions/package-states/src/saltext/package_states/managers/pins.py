@@ -1,5 +1,4 @@
-"""
-The preferences file of apt in which Salt's pins are.
+"""The preferences file of apt in which Salt's pins are.
 
 It is the record of the locks as well: what Salt holds is marked there, and which state
 asked for a pin if that was applied by itself.
@@ -9,10 +8,10 @@ import contextlib
 import fnmatch
 import os
 import re
-import tempfile
 from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
@@ -25,41 +24,20 @@ _STANZA = re.compile(
 
 
 class Pin(NamedTuple):
-    """
-    One pin
+    """One pin"""
 
-    key
-        ``name`` or ``name:architecture``; of a package that is away in any
-        architecture, the name.
-
-    version
-        The version that is wanted or not, with wildcards.
-
-    priority
-        Above 1000, this version and no other; below 0, not this version.
-
-    wanted
-        What is wanted of the package.
-
-    held
-        Whether Salt has put the package on hold too.
-
-    scope
-        The state for which it was set, if that was applied by itself.
-    """
-
+    # ``name`` or ``name:architecture``; of a package that is away in any architecture,
+    # the name
     key: str
-    version: str
-    priority: int
-    wanted: str
-    held: bool = False
-    scope: str = ""
+    version: str  # the version that is wanted or not, with wildcards
+    priority: int  # above 1000, this version and no other; below 0, not this version
+    wanted: str  # what is wanted of the package
+    held: bool = False  # whether Salt has put the package on hold too
+    scope: str = ""  # the state for which it was set, if that was applied by itself
 
     @property
     def text(self):
-        """
-        The pin as apt reads it
-        """
+        """The pin as apt reads it"""
         held = f", {HELD}" if self.held else ""
         scope = f", of {self.scope}" if self.scope else ""
         # without an architecture, apt means its own
@@ -72,11 +50,7 @@ class Pin(NamedTuple):
 
 
 def read(path):
-    """
-    Return the pins of a preferences file, a list; none if there is no file
-
-    :param str path: that of the file
-    """
+    """Return the pins of a preferences file, a list; none if there is no file"""
     try:
         with salt.utils.files.fopen(path) as handle:
             text = handle.read()
@@ -96,24 +70,13 @@ def read(path):
 
 
 def text(pins):
-    """
-    Return the text of a preferences file
-
-    The first pin that suits a version counts, so those of one architecture come first.
-
-    :param pins: an iterable of :class:`Pin`
-    """
+    """Return the text of a preferences file; the first pin that suits counts, so architectures come first"""
     ordered = sorted(pins, key=lambda pin: ":" not in pin.key)
     return "\n".join(pin.text for pin in ordered)
 
 
 def write(path, pins):
-    """
-    Replace a preferences file, or remove it if there are no pins
-
-    :param str path: that of the file
-    :param pins: an iterable of :class:`Pin`
-    """
+    """Replace a preferences file, or remove it if there are no pins"""
     if pins:
         # apt reads no file of this directory with the ending of the new one
         journal.put(path, text(pins))
@@ -123,34 +86,15 @@ def write(path, pins):
 
 @contextlib.contextmanager
 def instead(path, pins):
-    """
-    Yield options that let apt read other pins in the place of Salt's own
-
-    :param str path: that of the preferences file
-    :param pins: an iterable of :class:`Pin`
-    """
+    """Yield options that let apt read other pins in the place of Salt's own"""
     folder, own = os.path.split(path)
-    with tempfile.TemporaryDirectory(prefix="salt-package-states-") as others:
-        # apt reads them as a user of its own
-        os.chmod(others, 0o755)
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name != own:
-                os.symlink(os.path.join(folder, name), os.path.join(others, name))
-        if pins:
-            with salt.utils.files.fopen(os.path.join(others, own), "w") as handle:
-                handle.write(text(pins))
-            os.chmod(os.path.join(others, own), 0o644)
+    files = {own: text(pins) if pins else None}
+    with replace.beside(files, folder) as others:
         yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
 
 
 def rival(path, key):
-    """
-    Return the preferences file in which somebody else names a package, or which may
-    concern all of them
-
-    :param str path: that of the file with Salt's pins
-    :param str key: that of the package
-    """
+    """Return the preferences file in which somebody else names a package or all"""
     folder = os.path.dirname(path)
     places = [os.path.join(os.path.dirname(folder), "preferences")]
     if os.path.isdir(folder):
@@ -175,11 +119,7 @@ def rival(path, key):
 
 
 def shown(pins):
-    """
-    Return pins as text for people, by package
-
-    :param pins: an iterable of :class:`Pin`
-    """
+    """Return pins as text for people, by package"""
     found = {}
     for pin in pins:
         what = f"not {pin.version}" if pin.priority < 0 else f"only {pin.version}"

@@ -1,5 +1,4 @@
-"""
-What zypper and dnf have in common: rpm, and locks by name in a file of others' too.
+"""What zypper and dnf have in common: rpm, and locks by name in a file of others' too.
 
 A lock also stops Salt, so a change is made with other locks than those of the file: the
 ones that there should be afterwards. The file itself is replaced once, at the end. Which
@@ -10,6 +9,7 @@ import json
 import os
 
 import saltext.package_states.managers.journal as journal
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
@@ -29,43 +29,36 @@ QUERY = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\n"
 
 
 class Rpm(Manager):
-    """
-    What zypper and dnf have in common
-    """
+    """What zypper and dnf have in common"""
 
     #: where the path of the file of locks is set
     setting = ""
 
     def alias(self, key):
-        """
-        Return the name that the package manager has for a package
-        """
+        """Return the name that the package manager has for a package"""
         name, _, arch = key.partition(":")
         return (
             f"{name}.{arch}" if arch and arch not in (get_osarch(), "noarch") else name
         )
 
     def _name(self, name, arch):
-        """
-        Return the key of a package
-        """
+        """Return the key of a package"""
         return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
 
     def _rows(self):
-        """
-        Return all packages of rpm's database: key, version, architecture
-        """
-        found = []
-        for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines():
-            name, version, arch = line.split("\t")
-            if name != "gpg-pubkey":
-                found.append((self._name(name, arch), _bare(version), arch))
-        return found
+        """Return all packages of rpm's database: key, version, architecture"""
+        rows = (
+            line.split("\t")
+            for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines()
+        )
+        return [
+            (self._name(name, arch), _bare(version), arch)
+            for name, version, arch in rows
+            if name != "gpg-pubkey"
+        ]
 
     def installed(self):
-        """
-        Return the versions of all packages that are there, tuples by key
-        """
+        """Return the versions of all packages that are there, tuples by key"""
         if "package_state.rpm" not in self.context:
             found = {}
             for key, version, _ in self._rows():
@@ -77,25 +70,18 @@ class Rpm(Manager):
         return self.context["package_state.rpm"]
 
     def forget(self):
-        """
-        Forget what is installed
-        """
+        """Forget what is installed"""
         super().forget()
         self.context.pop("package_state.rpm", None)
 
     def refreshed(self):
-        """
-        Forget what the repositories have
-        """
+        """Forget what the repositories have"""
         self.forget()
-        self.context.pop("package_state.repositories", None)
-        self.context.pop("package_state.offers", None)
-        self.context.pop("package_state.unread", None)
+        for what in ("repositories", "offers", "unread"):
+            self.context.pop(f"package_state.{what}", None)
 
     def fetch(self, keys):
-        """
-        Ask for some packages at once
-        """
+        """Ask for some packages at once"""
         known = self.context.setdefault("package_state.repositories", {})
         missing = sorted({key for key in keys if key not in known})
         if missing:
@@ -107,12 +93,7 @@ class Rpm(Manager):
             known.update({key: there for key, there in found.items() if key in known})
 
     def _repositories(self, names):
-        """
-        Return what the repositories have: by key, a dictionary of the version to the
-        priority of the best repository that has it
-
-        :param names: those of the packages, none for all
-        """
+        """Return what repositories have: by key the best priority of each version"""
         priorities, found = self._priorities(), {}
         rows = list(self._offers(names))
         for key, version, repository in rows:
@@ -124,65 +105,40 @@ class Rpm(Manager):
         return found
 
     def _offers(self, names):
-        """
-        Yield what the repositories have: key, version and repository
-
-        :param names: those of the packages, none for all
-        """
+        """Yield what the repositories have: key, version and repository"""
         raise NotImplementedError
 
     def unread(self):
-        """
-        Return the names of the repositories of which the last answers lacked something, a
-        sorted tuple
-        """
+        """Return the repositories of which the last answers lacked something, sorted"""
         return tuple(sorted(self.context.get("package_state.unread", ())))
 
     def _missed(self, names):
-        """
-        Note which repositories an answer lacked
-        """
+        """Note which repositories an answer lacked"""
         self.context.setdefault("package_state.unread", set()).update(names)
 
     def loose(self):
-        """
-        Return which locks are not in force, see :meth:`Manager.loose
-        <saltext.package_states.managers.base.Manager.loose>`
-        """
+        """Return which locks are not in force, see :class:`Manager`"""
         mine = {one for there in self._record().values() for one in there["locks"]}
         try:
             missing = sorted(mine - self._listed()) if mine else []
         except PackageStateError as exc:
             return [str(exc)]
-        if not missing:
-            return []
-        return [
-            f"{', '.join(missing)} is not in force, as {self.name} does not read"
-            f" {self.file().path}; see {self.setting}."
-        ]
+        said = f"as {self.name} does not read {self.file().path}; see {self.setting}."
+        return missing and [f"{', '.join(missing)} is not in force, {said}"]
 
     def _listed(self):
-        """
-        Return the ids of the locks that the package manager itself lists, a set
-
-        :raises PackageStateError: if it can't, or heeds none of them
-        """
+        """Return the ids of the locks that the package manager itself lists, or raise why not"""
         raise NotImplementedError
 
     def _unlisted(self, said):
-        """
-        Return the error of locks that can't be listed
-        """
+        """Return the error of locks that can't be listed"""
         return PackageStateError(
             f"Whether locks are in force is not known, as {self.name} can't list them:"
             f" {said}; mend that on the minion."
         )
 
     def repositories(self):
-        """
-        Return what the repositories have, see :meth:`Manager.repositories
-        <saltext.package_states.managers.base.Manager.repositories>`
-        """
+        """Return what the repositories have, see :class:`Manager`"""
         if "package_state.offers" not in self.context:
             self._repositories(())
         found = {}
@@ -191,9 +147,7 @@ class Rpm(Manager):
         return {name: offer.ordered(self.name, there) for name, there in found.items()}
 
     def _priorities(self):
-        """
-        Return the priorities of the repositories by their ids and names; the lowest wins
-        """
+        """Return the priorities of the repositories by their ids and names; the lowest wins"""
         found = {}
         for ident, values in (self.salt["pkg.list_repos"]() or {}).items():
             try:
@@ -205,9 +159,7 @@ class Rpm(Manager):
         return found
 
     def _candidate(self, available):
-        """
-        Return the version that the package manager prefers, and all, the newest first
-        """
+        """Return the version that the package manager prefers, and all, the newest first"""
         best = min(available.values(), default=USUAL)
         candidate = versions.newest(
             self.name, [one for one, rank in available.items() if rank == best]
@@ -215,9 +167,7 @@ class Rpm(Manager):
         return candidate, tuple(versions.sort(self.name, available)[::-1])
 
     def facts(self, key):
-        """
-        Return what is known of a package
-        """
+        """Return what is known of a package"""
         self.fetch([key])
         known = self.context["package_state.repositories"]
         candidate, available = self._candidate(known.get(key, {}))
@@ -231,39 +181,27 @@ class Rpm(Manager):
         )
 
     def providers(self, name):
-        """
-        Return the packages that are there and provide a name
-        """
+        """Return the packages that are there and provide a name"""
         answer = self.ask("rpm", "-q", "--whatprovides", "--qf", r"%{NAME}\n", name)
         # it fails where there are none
         return [] if answer["retcode"] else sorted(set(answer["stdout"].split()))
 
     def essential(self, key):
-        """
-        Return False: both refuse to remove what they protect
-        """
+        """Return False: both refuse to remove what they protect"""
         return False
 
     def file(self):
-        """
-        Return the file of locks, a :class:`LockFile
-        <saltext.package_states.managers.lockfile.LockFile>`
-        """
+        """Return the file of locks"""
         raise NotImplementedError
 
     def _idents(self, item, decision):
-        """
-        Return the ids of the locks of an item that is as it should be, a list
-        """
+        """Return the ids of the locks of an item that is as it should be, a list"""
         raise NotImplementedError
 
     def _locks(self):
-        """
-        Return what the files of locks and Salt's record hold, read again when one of
-        them has changed: ``record``, ``there``, ``others``, and the ``names`` of others
-        """
+        """Return Salt's record, the locks that are ``there``, those of ``others`` and their ``names``"""
         file = self.file()
-        stamp = (file.path, _stamp(file.path), _stamp(RECORD))
+        stamp = (file.path, replace.stamp(file.path), replace.stamp(RECORD))
         known = self.context.get("package_state.locks")
         if known is None or known["stamp"] != stamp:
             there = file.read()
@@ -281,11 +219,7 @@ class Rpm(Manager):
         return known
 
     def _recorded(self, locks):
-        """
-        Return what Salt has written down of its locks
-
-        :param locks: those that there are
-        """
+        """Return what Salt has written down of its locks"""
         try:
             with salt.utils.files.fopen(RECORD) as handle:
                 found = json.load(handle)
@@ -303,31 +237,37 @@ class Rpm(Manager):
         return found
 
     def _record(self):
-        """
-        Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key
-        """
+        """Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key"""
         return self._locks()["record"]
 
     def _others(self):
-        """
-        Return the locks of other people, a list
-        """
+        """Return the locks of other people, a list"""
         return self._locks()["others"]
 
     def held(self, key):
-        """
-        Return whether somebody else holds a package
-        """
-        names = self._locks()["names"]
-        return key.partition(":")[0] in names or self.alias(key) in names
+        """Return whether somebody else holds a package"""
+        return not self._locks()["names"].isdisjoint(self._called(key))
+
+    def locked(self, key):
+        """Return whether there is a lock of a package"""
+        known = self._locks()
+        there = {lock.name for lock in known["there"]}
+        return key in known["record"] or not there.isdisjoint(self._called(key))
+
+    def _called(self, key):
+        return key.partition(":")[0], self.alias(key)
+
+    def everything(self):
+        """Return what is installed or locked, see :meth:`Manager.everything`"""
+        self.forget()
+        keys = sorted({*self.installed(), *self._record()})
+        # one question for all of them
+        there = {**dict.fromkeys(keys, {}), **self._repositories(())}
+        self.context["package_state.repositories"] = there
+        return keys
 
     def _wanted(self, items, coming=()):
-        """
-        Return the record of the locks as they should be
-
-        :param items: all items that are to be locked
-        :param coming: the keys of packages whose versions are to be changed now
-        """
+        """Return the record of the locks as they should be"""
         record, found = self._record(), {}
         named = {item.key for item in items}
         for key, there in record.items():
@@ -360,12 +300,7 @@ class Rpm(Manager):
         return found
 
     def _gone(self, item, idents):
-        """
-        Return the locks of an item that it has and that are still wanted, beside others
-
-        :param Item item: the item, of which some versions are locked out
-        :param idents: the ids of the others, a set
-        """
+        """Return the locks of an item that it has and that are still wanted, beside others"""
         found = []
         for ident in self._record().get(item.key, {}).get("locks", ()):
             for before in (f"!{item.name}-", f"{item.name}="):
@@ -379,9 +314,7 @@ class Rpm(Manager):
         return found
 
     def _during(self, steps, items):
-        """
-        Return the ids of Salt's locks that are in force while packages are changed
-        """
+        """Return the ids of Salt's locks that are in force while packages are changed"""
         coming = {step.key for step in steps}
         wanted = self._wanted(items)
         return [
@@ -392,10 +325,7 @@ class Rpm(Manager):
         ]
 
     def locks(self, items, test=False, coming=()):
-        """
-        Lock what is right, release what is not wanted, see :meth:`Manager.locks
-        <saltext.package_states.managers.base.Manager.locks>`
-        """
+        """Lock what is right, release what is not wanted, see :class:`Manager`"""
         self.fetch([item.key for item in items])
         record, file = self._record(), self.file()
         wanted = self._wanted(items, coming if test else ())
@@ -422,11 +352,7 @@ class Rpm(Manager):
         return changes
 
     def leftovers(self, notes):
-        """
-        Return the old versions that rpm was killed before it could erase: of packages
-        whose new version is there, and of which the manager had said that it replaces the
-        old one
-        """
+        """Return old versions, beside new ones that replace them, that rpm was killed before it erased"""
         replaced, rows = notes.get("replaced", {}), {}
         for key, version, arch in self._rows():
             if key in replaced:
@@ -440,9 +366,7 @@ class Rpm(Manager):
         ]
 
     def recover(self, notes, check):
-        """
-        Erase :meth:`leftovers`
-        """
+        """Erase :meth:`leftovers`"""
         old = self.leftovers(notes)
         if old:
             answer = self.act("rpm", "--erase", "--nodeps", *old)
@@ -454,65 +378,19 @@ class Rpm(Manager):
                 )
         self.refreshed()
 
-    def inventory(self):
-        """
-        Return all packages, see :mod:`saltext.package_states.store.refresh`
-        """
-        self.forget()
-        installed, record = self.installed(), self._record()
-        locks = self.file().read()
-        names = {lock.name for lock in locks}
-        repositories, found = self._repositories(()), {}
-        self.readable()
-        for key in sorted({*installed, *record}):
-            candidate, available = self._candidate(repositories.get(key, {}))
-            there = list(installed.get(key, ()))
-            found[key] = {
-                "versions": there,
-                "available": list(available),
-                "candidate": candidate,
-                "held": bool({self.alias(key), key.partition(":")[0]} & names)
-                or key in record,
-                "orphan": bool(there) and not available,
-                "configured": False,
-                "kept": record.get(key, {}).get("version", ""),
-            }
-        return found
-
-
-def _stamp(path):
-    """
-    Return what changes whenever a file is written
-    """
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_ino, stat.st_size
-
 
 def _present(recorded, there):
-    """
-    Return those of recorded locks that there are, a sorted list
-    """
+    """Return those of recorded locks that there are, a sorted list"""
     return sorted(one for one in (recorded or {}).get("locks", ()) if one in there)
 
 
 def _bare(version):
-    """
-    Return a version without the epoch 0, which nobody writes
-    """
+    """Return a version without the epoch 0, which nobody writes"""
     return version[2:] if version.startswith("0:") else version
 
 
 def settings(path, name, usual):
-    """
-    Return a value of the section ``main`` of a configuration, or what is usual
-
-    :param str path: that of the file
-    :param str name: that of the setting
-    :param usual: what holds without it
-    """
+    """Return a value of the section ``main`` of a configuration, or what is usual"""
     try:
         with salt.utils.files.fopen(path) as handle:
             lines = handle.read().splitlines()

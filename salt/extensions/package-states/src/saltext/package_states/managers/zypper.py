@@ -1,5 +1,4 @@
-"""
-zypper: one call for all packages, with the locks as they should be afterwards.
+"""zypper: one call for all packages, with the locks as they should be afterwards.
 
 It removes a package together with what depends on it only if that is named, so the
 dependants are asked for first. What goes wrong it says in its XML.
@@ -47,9 +46,7 @@ _PARTS = ("to-install", "to-upgrade", "to-downgrade", "to-reinstall", "to-change
 
 
 class Zypper(Rpm):
-    """
-    zypper
-    """
+    """zypper"""
 
     name = versions.ZYPPER
     setting = f"locksfile.path in {CONF}"
@@ -60,24 +57,16 @@ class Zypper(Rpm):
         self._along = {}
 
     def refresh(self):
-        """
-        Let zypper read those lists anew that have changed
-        """
+        """Let zypper read those lists anew that have changed"""
         self.salt["pkg.refresh_db"](force=False)
         self.refreshed()
 
     def file(self):
-        """
-        Return the file of locks
-        """
+        """Return the file of locks"""
         return ZyppLocks(settings(CONF, "locksfile.path", LOCKS))
 
     def _offers(self, names):
-        """
-        Yield what the repositories have, see :meth:`Rpm._offers`
-
-        zypper also names what is installed and in no repository.
-        """
+        """Yield what the repositories have, see :class:`Rpm`"""
         words = ["--match-exact", *names] if names else []
         answer = self._zypper("search", "--details", "--type", "package", *words)
         if answer["retcode"] not in (0, EMPTY, SKIPPED):
@@ -93,13 +82,7 @@ class Zypper(Rpm):
                 yield key, fields["edition"], repository
 
     def security(self):
-        """
-        Return what patches tell, see :meth:`Manager.security
-        <saltext.package_states.managers.base.Manager.security>`
-
-        A patch conflicts with the versions before those that it brings. Locks do not hide
-        it.
-        """
+        """Return what patches tell: they conflict with the versions before, and no lock hides them"""
         answer = self._zypper("list-patches", "--category", "security")
         needed = [
             fields["name"]
@@ -124,9 +107,7 @@ class Zypper(Rpm):
         return self._newer(found)
 
     def _listed(self):
-        """
-        Return the locks that zypper lists, see :meth:`Rpm._listed`
-        """
+        """Return the locks that zypper lists, see :meth:`Rpm._listed`"""
         if settings(CONF, "locksfile.apply", "yes").lower() in (
             "no",
             "false",
@@ -165,9 +146,7 @@ class Zypper(Rpm):
         return [f"{name}={version}" for version in self.offered(item)]
 
     def _words(self, steps, more=()):
-        """
-        Return what is asked of zypper, a list
-        """
+        """Return what is asked of zypper, a list"""
         words = []
         for step in steps:
             alias = self.alias(step.key)
@@ -181,9 +160,7 @@ class Zypper(Rpm):
         return words + [f"!{self.alias(key)}" for key in more if key not in named]
 
     def _install(self, steps, items, dry, more=()):
-        """
-        Ask zypper to change packages, or what it would do
-        """
+        """Ask zypper to change packages, or what it would do"""
         idents = self._during(steps, items)
         with self.file().instead(CONF, self._others(), idents) as env:
             options = ["--dry-run"] if dry else []
@@ -193,9 +170,7 @@ class Zypper(Rpm):
             )  # fmt: skip
 
     def _dependants(self, steps, items):
-        """
-        Return what goes along with removals if nothing else is done, keys
-        """
+        """Return what goes along with removals if nothing else is done, keys"""
         gone = [step for step in steps if step.action != INSTALL]
         if not gone:
             return []
@@ -207,9 +182,7 @@ class Zypper(Rpm):
         return [key for key in self._parts(answer, "to-remove") if key not in coming]
 
     def _parts(self, answer, *names):
-        """
-        Return the keys that are named in parts of an answer
-        """
+        """Return the keys that are named in parts of an answer"""
         found = set()
         for name in names:
             for part in re.findall(
@@ -221,9 +194,7 @@ class Zypper(Rpm):
         return sorted(found)
 
     def _solved(self, steps, items):
-        """
-        Return the answer to a dry run, and what has to be removed as well
-        """
+        """Return the answer to a dry run, and what has to be removed as well"""
         answer = self._install(steps, items, True)
         if not _problem(answer):
             return answer, ()
@@ -234,10 +205,7 @@ class Zypper(Rpm):
         return (answer, ()) if _problem(again) else (again, tuple(more))
 
     def solve(self, steps, items):
-        """
-        Return what zypper makes of a transaction, see :meth:`Manager.solve
-        <saltext.package_states.managers.base.Manager.solve>`
-        """
+        """Return what zypper makes of a transaction, see :class:`Manager`"""
         answer, more = self._solved(steps, items)
         self._along[frozenset(step.key for step in steps)] = more
         problem = _problem(answer)
@@ -253,10 +221,7 @@ class Zypper(Rpm):
         )
 
     def commit(self, steps, items):
-        """
-        Change packages, see :meth:`Manager.commit
-        <saltext.package_states.managers.base.Manager.commit>`
-        """
+        """Change packages, see :class:`Manager`"""
         key = frozenset(step.key for step in steps)
         if key not in self._along:
             self._along[key] = self._solved(steps, items)[1]
@@ -265,24 +230,18 @@ class Zypper(Rpm):
 
 
 def _solvables(text):
-    """
-    Yield the fields of each package of an answer, dictionaries
-    """
+    """Yield the fields of each package of an answer, dictionaries"""
     for match in _SOLVABLE.finditer(text):
         yield _fields(match.group(1))
 
 
 def _fields(text):
-    """
-    Return the fields of an element, a dictionary
-    """
+    """Return the fields of an element, a dictionary"""
     return {name: html.unescape(value) for name, value in _FIELD.findall(text)}
 
 
 def _problem(answer):
-    """
-    Return why zypper did not do what it was asked, or an empty string
-    """
+    """Return why zypper did not do what it was asked, or an empty string"""
     if answer["retcode"] in (0, 100, 101, 102, 103, SKIPPED):
         if not any(one[1] for one in _TOLD.findall(answer["stdout"])):
             return ""
@@ -290,9 +249,7 @@ def _problem(answer):
 
 
 def _said(answer):
-    """
-    Return what zypper complains of
-    """
+    """Return what zypper complains of"""
     told = ["".join(one).strip() for one in _TOLD.findall(answer["stdout"])]
     # the first is only how many problems there are, or the same without the ways out
     texts = list(

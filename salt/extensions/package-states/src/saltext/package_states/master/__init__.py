@@ -1,3 +1,1 @@
-"""
-What the runner does: save, assign, ask minions, read and write files.
-"""
+"""What the runner does: save, assign, ask minions, read and write files."""

@@ -1,6 +1,4 @@
-"""
-What minions answer when they are asked.
-"""
+"""What minions answer when they are asked."""
 
 import saltext.package_states.master.returns as returns
 import saltext.package_states.status.page as pages
@@ -20,15 +18,7 @@ TIMEOUT = 120
 
 
 def ask(opts, minion, function, arg=()):
-    """
-    Return what a minion answers
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :param str function: one of its execution modules
-    :param arg: its arguments
-    :raises PackageStateError: if it does not answer
-    """
+    """Return what a minion answers"""
     with store.reading(opts) as connection:
         Fleet(opts, connection).minion(minion)
     data = _asked(opts, [minion], function, arg).get(minion)
@@ -42,11 +32,7 @@ def ask(opts, minion, function, arg=()):
 
 
 def _asked(opts, ids, function, arg):
-    """
-    Return what minions answer, see :func:`saltext.package_states.master.returns.ask`, by id
-
-    :raises PackageStateError: if nobody can be asked
-    """
+    """Return what minions answer by id, see :func:`saltext.package_states.master.returns.ask`"""
     try:
         with salt.client.get_local_client(mopts=opts) as client:
             return dict(returns.ask(client, ids, function, arg, TIMEOUT))
@@ -58,12 +44,7 @@ def _asked(opts, ids, function, arg):
 
 
 def refresh(service, minion):
-    """
-    Ask a minion for its packages, store them, and return its status
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str minion: its id
-    """
+    """Ask a minion for its packages, store them, and return its status"""
     opts = service.opts
     try:
         inventory = ask(opts, minion, "package_state.inventory")
@@ -79,10 +60,9 @@ def refresh(service, minion):
 
 
 def plan(service, minion=None, group=None):
-    """
-    Return what minions say that would be done, by their ids, or why there is no answer
+    """Return what minions say that would be done, by their ids, or why there is no
+    answer
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
     :param str minion: the id of one, whose answer alone is returned then
     :param str group: the name or id of a group, None for all minions
     :raises PackageStateError: if the one minion does not answer

@@ -1,6 +1,4 @@
-"""
-Who does something: the user whom Salt has authenticated.
-"""
+"""Who does something: the user whom Salt has authenticated."""
 
 import multiprocessing
 
@@ -11,11 +9,7 @@ NOBODY = "UNKNOWN"
 
 
 def is_within():
-    """
-    Return whether this is a process of a daemon: whoever is not authenticated there, such as
-    an orchestration or a minion that peer_run lets call, is called by the user's name whose
-    process that is
-    """
+    """Return whether this is a process of a daemon, which calls by its own user's name for others"""
     return multiprocessing.parent_process() is not None
 
 
@@ -24,15 +18,12 @@ REFUSED = "Minions may not call this runner: use it on the master, or through sa
 
 
 def is_minion(opts):
-    """
-    Return whether a minion calls, as ``peer_run`` lets it
+    """Return whether a minion calls, as ``peer_run`` lets it
 
     The master's own options name no function. For a minion it adds ``fun`` and ``doc`` to
     them, and runs the function as itself. Those of ``salt-run`` have both as well, and
     ``async``; those of Thorium ``fun`` and ``async``. The configuration of the master may
     have any of them, but does not set ``__cli``.
-
-    :param dict opts: the options of the runner
     """
     return "fun" in opts and not (
         "async" in opts and (opts.get("__cli") == "salt-run" or "doc" not in opts)
@@ -40,13 +31,7 @@ def is_minion(opts):
 
 
 def caller(user, opts, other=None):
-    """
-    Return who calls, and whom they name besides
-
-    :param str user: whom Salt has authenticated, None for the user of this process
-    :param dict opts: the options of the master
-    :param str other: for whom they do it
-    """
+    """Return who calls, by default the user of this process, and whom they name besides"""
     user = user or salt.utils.user.get_specific_user()
     if is_within() and (
         user in (NOBODY, "root", opts.get("user")) or user.startswith("sudo_")

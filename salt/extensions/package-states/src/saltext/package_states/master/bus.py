@@ -1,5 +1,4 @@
-"""
-Events of the master's bus, for engines.
+"""Events of the master's bus, for engines.
 
 A minion may fire an event with any tag and any data, also what is no text. An event is a hint
 to look for oneself, and nothing on the bus ends an engine.
@@ -21,12 +20,7 @@ TICK = 0.5
 
 
 def event(bus, wait):
-    """
-    Return the tag and the data of the next event, a text and a dictionary, or None
-
-    :param SaltEvent bus: the bus
-    :param float wait: the seconds for which to wait
-    """
+    """Return the tag and the data of the next event, a text and a dictionary, or None"""
     try:
         found = bus.get_event(wait=wait, full=True, auto_reconnect=True)
     except ValueError as exc:
@@ -40,10 +34,8 @@ def event(bus, wait):
 
 
 def serve(opts, event_came, tick):
-    """
-    Give events to an engine, and let it do what is due, until the master ends
+    """Give events to an engine, and let it do what is due, until the master ends
 
-    :param dict opts: the options of the master
     :param event_came: a function that takes the tag and the data of an event, and the time
     :param tick: a function that takes the time
     """

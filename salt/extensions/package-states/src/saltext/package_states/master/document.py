@@ -1,5 +1,4 @@
-"""
-All states and assignments of a site as one text, which can live in git.
+"""All states and assignments of a site as one text, which can live in git.
 
 .. code-block:: yaml
 
@@ -36,42 +35,23 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}\Z", re.ASCII)
 
 
 class Assigned(NamedTuple):
-    """
-    To whom a state applies
+    """To whom a state applies"""
 
-    kind, target
-        What it is, and its name or id.
-
-    priority
-        Among assignments of one kind, the higher one wins.
-    """
-
+    # what it is, and its name or id
     kind: str
     target: str
-    priority: int = 0
+    priority: int = 0  # among assignments of one kind, the higher one wins
 
 
 class Entry(NamedTuple):
-    """
-    A state; what is None is left as it is
+    """A state; what is None is left as it is"""
 
-    packages
-        The items of the newest revision.
-
-    assigned
-        A tuple of :class:`Assigned`.
-    """
-
-    packages: tuple = None
-    assigned: tuple = None
+    packages: tuple = None  # the items of the newest revision
+    assigned: tuple = None  # a tuple of Assigned
 
 
 def dump(states):
-    """
-    Return a set as text
-
-    :param dict states: an :class:`Entry` for each state by name
-    """
+    """Return a set as text"""
     lines = [f"{KEY}: {FORMAT}", "states:" if states else "states: {}"]
     for name in sorted(states):
         entry = states[name]
@@ -108,11 +88,7 @@ def _packages(entries):
 
 
 def shown(one):
-    """
-    Return an assignment as text
-
-    :param Assigned one: the assignment
-    """
+    """Return an assignment as text"""
     parts = [f"{one.kind}: {_text(one.target)}"]
     if one.priority:
         parts.append(f"priority: {one.priority}")
@@ -120,12 +96,7 @@ def shown(one):
 
 
 def load(text):
-    """
-    Return the set of a text, an :class:`Entry` for each state by name
-
-    :param str text: see :func:`dump`
-    :raises InvalidInput: says what is wrong, and where
-    """
+    """Return the set of a text, an :class:`Entry` for each state by name"""
     data = yamltext.load(text)
     if not isinstance(data, dict) or data.get(KEY) != FORMAT:
         raise InvalidInput(
@@ -139,9 +110,7 @@ def load(text):
 
 
 def _fields(data, known, what):
-    """
-    Check that data is a dictionary with known keys
-    """
+    """Check that data is a dictionary with known keys"""
     if not isinstance(data, dict) or not set(data) <= known:
         raise InvalidInput(
             f"{what} has the fields {', '.join(sorted(known))}, and no others; correct it."

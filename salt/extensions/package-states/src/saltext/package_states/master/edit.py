@@ -1,6 +1,4 @@
-"""
-Changes of states: their entries, their assignments, their names.
-"""
+"""Changes of states: their entries, their assignments, their names."""
 
 import fnmatch
 
@@ -20,20 +18,12 @@ KINDS = {"nodegroup": "group", "grain": "grains", "org": "organization"}
 
 
 def keyed(entries):
-    """
-    Return items by the names of their packages
-    """
+    """Return items by the names of their packages"""
     return {entry.key: entry for entry in entries}
 
 
 def listed(value, kind):
-    """
-    Return what somebody wrote as a list of texts
-
-    :param value: a text, maybe with commas, or a list of texts
-    :param str kind: what it is, for the error
-    :raises InvalidInput: if it is something else
-    """
+    """Return a text with commas, or a list, as a list of texts"""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if (
@@ -46,16 +36,10 @@ def listed(value, kind):
 
 
 def put(service, name, package, wanted, version, save):
-    """
-    Say what is wanted of packages
+    """Say what is wanted of packages
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state, which is made if there is none
     :param package: names of packages, or a list of dictionaries with ``package``,
         ``wanted`` and maybe ``version``; None to make an empty state
-    :param str wanted: what is wanted of them
-    :param str version: what their versions must fulfil
-    :param Save save: how it is saved
     """
     names.state(name)
     if isinstance(package, list) and all(isinstance(one, dict) for one in package):
@@ -83,13 +67,7 @@ def put(service, name, package, wanted, version, save):
 
 
 def _unknown(connection, minions, entries):
-    """
-    Return the packages of which no minion has a version that is wanted, or can get one, as
-    far as they have told; a list
-
-    :param dict minions: the minions of the state, by id
-    :param entries: the entries, a list of items
-    """
+    """Return the packages of which no minion has a version that is wanted, or can get one"""
     wanted = [one for one in entries if one.wanted in items.THERE]
     keys = [entry.key for entry in wanted]
     there = offers.offered(connection, list(minions), keys) if keys else None
@@ -108,14 +86,7 @@ def _unknown(connection, minions, entries):
 
 
 def take(service, name, package, save):
-    """
-    Take packages out of a state
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param package: names of packages
-    :param Save save: how it is saved
-    """
+    """Take packages out of a state"""
     gone = listed(package, "package")
     for one in gone:
         names.split(one)
@@ -133,13 +104,7 @@ def take(service, name, package, save):
 
 
 def delete(service, name, save):
-    """
-    Let a state ask for nothing and apply to nothing, so that it is not shown any more
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param Save save: how it is saved
-    """
+    """Let a state ask for nothing and apply to nothing, so that it is not shown any more"""
 
     def change(connection, fleet):
         where = store.state(connection, name)
@@ -156,14 +121,7 @@ def delete(service, name, save):
 
 
 def rename(service, name, new, save):
-    """
-    Give a state that is no minion's own another name
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param str new: the new one
-    :param Save save: how it is saved
-    """
+    """Give a state that is no minion's own another name"""
     names.state(new)
 
     def change(connection, fleet):
@@ -184,15 +142,7 @@ def rename(service, name, new, save):
 
 
 def restore(service, name, revision, day, save):
-    """
-    Save the entries of an old revision as a new one
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param revision: its number, 0 for the empty state, or None
-    :param day: instead of that a time at which it was the newest one
-    :param Save save: how it is saved
-    """
+    """Save the entries of a revision, of its number (0 for the empty state) or a day, as a new one"""
     with store.reading(service.opts) as connection:
         where = store.state(connection, name)
         if (revision is None) == (day is None):
@@ -209,15 +159,7 @@ def restore(service, name, revision, day, save):
 
 
 def installed(service, minion, name, packages, save):
-    """
-    Take what is installed on a minion into a state, as it sent it last
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str minion: its id
-    :param name: that of the state, None for the minion's own one
-    :param str packages: a pattern of their names
-    :param Save save: how it is saved
-    """
+    """Take what is installed on a minion into a state, by default its own, as it sent it last"""
     with store.reading(service.opts) as connection:
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
@@ -241,18 +183,11 @@ def installed(service, minion, name, packages, save):
 
 
 def assign(service, name, kind, target, priority, save, away=False):
-    """
-    Assign states, or take assignments away
+    """Assign states, or take assignments away
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param name: the names of states
-    :param str kind: ``organization``, ``group``, ``grains`` or ``minion``, or one of
-        :data:`KINDS`
     :param target: names or ids, or a grain match
     :param int priority: among assignments of one kind, the higher one wins; None to leave it
         as it is, 0 at first
-    :param Save save: how it is saved
-    :param bool away: take them away
     """
     kind = KINDS.get(kind, kind) if isinstance(kind, str) else kind
     states = listed(name, "state")
@@ -287,16 +222,12 @@ def assign(service, name, kind, target, priority, save, away=False):
 
 
 def _text(value):
-    """
-    Return a target that the command line took for a number as text
-    """
+    """Return a target that the command line took for a number as text"""
     return value if isinstance(value, (str, list)) else str(value)
 
 
 def _assigned(fleet, where, kind, target):
-    """
-    Return the id of what a state is assigned to, which may be gone
-    """
+    """Return the id of what a state is assigned to, which may be gone"""
     found = [
         entry.value
         for entry in fleet.assigned(where)

@@ -1,5 +1,4 @@
-"""
-Which minions are to be asked for what their repositories have.
+"""Which minions are to be asked for what their repositories have.
 
 Of ten thousand minions that tell of the same digests, one is asked.
 """
@@ -11,12 +10,7 @@ TRIES = 3
 
 
 class Lacking:
-    """
-    Who is to be asked for what; no I/O, and the time in seconds is passed in
-
-    timeout
-        The seconds that a minion has for an answer.
-    """
+    """Who is to be asked for what; no I/O, and the time in seconds is passed in"""
 
     def __init__(self, timeout=60):
         self.timeout = timeout
@@ -28,23 +22,13 @@ class Lacking:
         self.until = 0
 
     def add(self, minion, digests):
-        """
-        A minion has told of digests that nobody knows, or of none
-
-        :param str minion: its id
-        :param digests: an iterable of them
-        """
+        """A minion has told of digests that nobody knows, or of none"""
         self.minions.pop(minion, None)
         if digests:
             self.minions[minion] = tuple(digests)
 
     def take(self, now):
-        """
-        Return a minion and a list of the digests to ask it for, or None while there is
-        nobody, or while another one has still to answer
-
-        :param float now: the time
-        """
+        """Return a minion and the digests to ask it for; None without one, or while another one answers"""
         if self.asked and now < self.until:
             return None
         self.asked = None
@@ -64,11 +48,7 @@ class Lacking:
         return None
 
     def answered(self, digests):
-        """
-        The minion that was asked has answered
-
-        :param digests: those of which it told what is behind them
-        """
+        """The minion that was asked has answered"""
         self.asked, known = None, set(digests)
         for minion, lacking in list(self.minions.items()):
             left = tuple(one for one in lacking if one not in known)

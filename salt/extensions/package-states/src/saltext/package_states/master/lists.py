@@ -1,5 +1,4 @@
-"""
-The package lists that the engine and the runner ``pkgset`` store.
+"""The package lists that the engine and the runner ``pkgset`` store.
 
 With ``package_states`` in the master's configuration they are in its database, otherwise in
 the bank ``packages`` of the master's cache.
@@ -21,19 +20,12 @@ MOST = 16 * 1024 * 1024
 
 
 def function(opts):
-    """
-    Return the execution function whose result :func:`store` takes
-    """
+    """Return the execution function whose result :func:`store` takes"""
     return "package_state.inventory" if "package_states" in opts else "pkg.list_pkgs"
 
 
 def store(opts, minion, packages):
-    """
-    Store what a minion has said of its packages, and return the digests of what its
-    repositories have that is to be asked for, a list
-
-    :raises PackageStateError: if it is something else or nothing, or the database says so
-    """
+    """Store the packages that a minion told of, and return the digests that it is to be asked for"""
     states = "package_states" in opts
     if not (packages.get("packages") if states else packages):
         raise InvalidInput(
@@ -46,24 +38,13 @@ def store(opts, minion, packages):
 
 
 def mark(opts, minions, why):
-    """
-    Let the status of minions say that their packages are others than what is stored
-
-    :param dict opts: the options of the master
-    :param minions: the ids of minions
-    :param str why: how it is known
-    :raises PackageStateError: if the database says so
-    """
+    """Let the status of minions say that their packages are others than what is stored"""
     if "package_states" in opts and minions:
         refresh.mark(opts, minions, why)
 
 
 def _lines(minion, packages):
-    """
-    Return the versions by package as one printable line each
-
-    :raises InvalidInput: if a minion sent something else than ``pkg.list_pkgs`` does
-    """
+    """Return the versions by package as one printable line each, or raise InvalidInput"""
     good = len(packages) <= PACKAGES and all(
         isinstance(one, str) and len(one) <= LONGEST
         for pair in packages.items()
@@ -80,10 +61,7 @@ def _lines(minion, packages):
 
 
 def stored(opts, minion):
-    """
-    Return the packages of a minion with their versions, from where :func:`store`
-    puts them; they are empty if none are stored
-    """
+    """Return the versions of a minion's packages that :func:`store` put there, maybe none"""
     if "package_states" in opts:
         return refresh.installed(opts, minion)
     return salt.cache.factory(opts).fetch(BANK, minion)

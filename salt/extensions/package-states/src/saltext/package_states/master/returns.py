@@ -1,5 +1,4 @@
-"""
-What minions have returned to a job of the master.
+"""What minions have returned to a job of the master.
 
 An event proves nothing, as a minion may fire one with any tag and any data. The master writes
 a return into its job cache under the id of the minion whose token it has checked, so that is
@@ -19,15 +18,7 @@ PART = 10
 
 
 class Looks:
-    """
-    When to read the job cache; no I/O, and the time in seconds is passed in
-
-    now
-        The time at which the job was published.
-
-    timeout
-        The seconds for which minions may answer.
-    """
+    """When to read the job cache; no I/O, and the time in seconds is passed in"""
 
     def __init__(self, now, timeout):
         self.until = now + timeout
@@ -35,42 +26,22 @@ class Looks:
         self.due = min(now + self._gap, self.until)
 
     def is_due(self, now):
-        """
-        Return whether to read now
-
-        :param float now: the time
-        """
+        """Return whether to read now"""
         return now >= self.due
 
     def is_over(self, now):
-        """
-        Return whether the time to answer is over
-
-        :param float now: the time
-        """
+        """Return whether the time to answer is over"""
         return now >= self.until
 
     def done(self, begin, end):
-        """
-        The cache was read
-
-        :param float begin: the time before
-        :param float end: the time after
-        """
+        """The cache was read"""
         self._gap = max(self._gap * LONGER, (end - begin) * PART)
         # once at the end in any case
         self.due = max(end, min(end + self._gap, self.until))
 
 
 def read(client, jid):
-    """
-    Return what minions have returned so far: by id, a dictionary with ``return`` and maybe
-    ``retcode``
-
-    :param LocalClient client: a client of the master
-    :param str jid: the id of the job
-    :raises PackageStateError: if the job cache can't be read
-    """
+    """Return what minions have returned so far: by id a dictionary with ``return``, maybe ``retcode``"""
     name = client.opts.get("ext_job_cache") or client.opts["master_job_cache"]
     try:
         found = client.returners[f"{name}.get_jid"](jid)
@@ -87,46 +58,53 @@ def read(client, jid):
     }
 
 
-def ask(client, minions, function, arg=(), timeout=60):
-    """
-    Yield what minions return to a function, each as a pair of its id and a dictionary, see
-    :func:`read`; those that are silent are left out
+class Job:
+    """A job of the master, whose minions have still to return: those in ``asked``"""
 
-    :param LocalClient client: a client of the master
-    :param minions: their ids
-    :param str function: an execution function
-    :param arg: its arguments
-    :param float timeout: the seconds for which they may answer
-    """
-    job = client.run_job(
-        sorted(minions),
-        function,
-        arg=list(arg),
-        tgt_type="list",
-        listen=False,
-        timeout=timeout,
-    )
-    asked, looks = set(job.get("minions", ())), Looks(time.monotonic(), timeout)
-    while asked:
+    def __init__(self, client, minions, function, arg=(), timeout=60, clock=None):
+        self.client, self.clock = client, clock or time.monotonic
+        job = client.run_job(
+            sorted(minions),
+            function,
+            arg=list(arg),
+            tgt_type="list",
+            listen=False,
+            timeout=timeout,
+        )
+        self.jid, self.asked = job.get("jid"), set(job.get("minions", ()))
+        self.looks = Looks(self.clock(), timeout)
+
+    def look(self):
+        """Return what minions have returned since the last look, nothing if it is not yet time for one"""
+        begin = self.clock()
+        if not self.looks.is_due(begin):
+            return {}
+        try:
+            found = read(self.client, self.jid)
+        finally:
+            self.looks.done(begin, self.clock())
+        new = {one: found[one] for one in sorted(self.asked & found.keys())}
+        self.asked.difference_update(new)
+        return new
+
+    def is_over(self):
+        """Return whether nobody has still to return, or the time for that is over"""
+        return not self.asked or self.looks.is_over(self.clock())
+
+
+def ask(client, minions, function, arg=(), timeout=60):
+    """Yield the id and the answer, see :func:`read`, of each minion that is not silent"""
+    job = Job(client, minions, function, arg, timeout)
+    while job.asked:
+        time.sleep(max(0, job.looks.due - time.monotonic()))
         begin = time.monotonic()
-        if not looks.is_due(begin):
-            time.sleep(looks.due - begin)
-            continue
-        found = read(client, job["jid"])
-        looks.done(begin, time.monotonic())
-        for minion in sorted(asked & found.keys()):
-            asked.remove(minion)
-            yield minion, found[minion]
-        if looks.is_over(begin):
+        yield from job.look().items()
+        if job.looks.is_over(begin):
             return
 
 
 def problem(answer):
-    """
-    Return what is wrong with an answer that holds no result, as text for people
-
-    :param dict answer: see :func:`read`
-    """
+    """Return what is wrong with an answer that holds no result, as text for people"""
     said = answer["return"]
     # what is no text may be large, and deep
     return names.line(said[:200]) if isinstance(said, str) else type(said).__name__

@@ -1,17 +1,13 @@
-"""
-Save and assign package states: what the runner does.
+"""Save and assign package states: what the runner does.
 
 A change is one transaction, with a look at each minion to which its states apply. The files
 are written once it is committed, before anybody else can save: if that fails, the states are
 right and ``package_states.refresh`` makes up for it.
 """
 
-from typing import NamedTuple
-
 import saltext.package_states.compile.files as files
 import saltext.package_states.compile.sls as sls
 import saltext.package_states.compile.sweep as sweeps
-import saltext.package_states.model.difference as difference
 import saltext.package_states.model.item as item
 import saltext.package_states.model.platforms as platforms
 import saltext.package_states.model.resolver as resolver
@@ -20,67 +16,35 @@ import saltext.package_states.store.tables as store
 from saltext.package_states.compile.compiler import Compiler, contents
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import Conflict
+from saltext.package_states.store.tables import Save
 
 # so many states are looked at one by one
 FEW = 10
 
 
-class Save(NamedTuple):
-    """
-    How a change is saved
-
-    author, comment
-        Who saves it, and why.
-
-    seen
-        The number of the revision that the author saw, None not to check.
-
-    dry_run
-        Save nothing, and return what would change.
-    """
-
-    author: str
-    comment: str = ""
-    seen: int = None
-    dry_run: bool = False
-
-
 class Service:
-    """
-    The package states of a master
-
-    opts
-        The options of the master. Under ``package_states``, ``sls_root`` is the root
-        below which the files are written, by default the first one of the environment
-        ``base``, and ``protected`` a list of the names of further packages that must
-        not be removed.
-    """
+    """The package states of a master"""
 
     def __init__(self, opts):
         self.opts = opts
         self.compiler = Compiler(opts)
 
     def save(self, name, change, save, create=True, parent=None):
-        """
-        Save a state with changed entries
+        """Save a state with changed entries
 
-        :param str name: that of the state
         :param change: a function that takes the state and its newest revision, a
             connection, and returns the entries
-        :param Save save: how it is saved
-        :param bool create: make the state if there is none
-        :param parent: the number of the revision that is restored
         :raises PackageStateError: says what is wrong; nothing is saved then
         """
 
         def alter(connection, fleet):
-            if create and not store.known(connection, name):
+            if create and not store.find(connection, name):
                 store.create(connection, name, name in fleet.minions([name]))
             where = store.state(connection, name)
             current = store.check(connection, where, save.seen)
             items = item.ordered(change(where, current, connection))
             platforms.guard(items, self.compiler.protected)
-            changes = difference.between(current.items, items)
+            changes = item.between(current.items, items)
             revision = current
             # an empty state needs no revision
             if changes or parent is not None:
@@ -91,13 +55,11 @@ class Service:
         return self.alter(alter, save.dry_run)
 
     def alter(self, change, dry_run=False):
-        """
-        Do a change of states, in one transaction
+        """Do a change of states, in one transaction
 
         :param change: a function that takes a connection and the fleet before the change,
             and returns plain data, and the newest revisions before the change by the states
             whose entries or assignments it changes
-        :param bool dry_run: do it, and roll it back
         :return: the plain data, with the ``minions`` of which something else is wanted, and
             the ``files`` that changed
         :raises PackageStateError: if a minion is in trouble that it was not in before
@@ -144,21 +106,11 @@ class Service:
         return {**result, "dry_run": True} if dry_run else {**result, "files": written}
 
     def sweep(self, ids=None):
-        """
-        Bring all files up to date with who there is, see
-        :func:`saltext.package_states.compile.sweep.sweep`
-
-        :param ids: the ids of minions that may have changed, None for all
-        """
+        """Bring all files up to date, see :func:`saltext.package_states.compile.sweep.sweep`"""
         return sweeps.sweep(self.opts, self.compiler, ids)
 
     def is_current(self, fleet, minion):
-        """
-        Return whether the file of a minion says what is wanted
-
-        :param Fleet fleet: the minions
-        :param Minion minion: the minion
-        """
+        """Return whether the file of a minion says what is wanted"""
         minions = {minion.id: minion}
         texts, _ = self.compiler.texts(fleet, minions, fleet.sources(minions))
         wanted = texts.get(minion.id, "")
@@ -167,9 +119,7 @@ class Service:
 
 
 def _conflicts(fleet, states, revisions):
-    """
-    Return what equal assignments to the same contradict each other in, a set of sentences
-    """
+    """Return what equal assignments to the same contradict each other in, a set of sentences"""
     found = set()
     for where in states:
         for sources in fleet.rivals(where, revisions):
@@ -181,12 +131,9 @@ def _conflicts(fleet, states, revisions):
 
 
 def _concerned(fleet, states):
-    """
-    Return the minions to which any of some states applies, by id; all where there are many
-    states, as that costs less, and where nobody knows, as what they are assigned to is gone
-
-    :param Fleet fleet: the minions
-    :param states: the states
+    """Return the minions to which any of some states applies, by id; all where there
+    are many states, as that costs less, and where nobody knows, as what they are
+    assigned to is gone
     """
     if len(states) > FEW or fleet.gone().keys() & {where.name for where in states}:
         return fleet.minions()

@@ -1,12 +1,11 @@
-"""
-The whole set of a site: read out of the database, and brought into it.
+"""The whole set of a site: read out of the database, and brought into it.
 
 See :mod:`saltext.package_states.master.document` for what it looks like.
 """
 
 import saltext.package_states.master.document as documents
 import saltext.package_states.master.transfer as transfer
-import saltext.package_states.model.difference as difference
+import saltext.package_states.model.item as items
 import saltext.package_states.model.platforms as platforms
 import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.tables as store
@@ -15,13 +14,7 @@ from saltext.package_states.errors import InvalidInput, Outdated, PackageStateEr
 
 
 def export(opts, path=None, name=None):
-    """
-    Return the whole set as text, or write it to a file
-
-    :param dict opts: the options of the master
-    :param str path: that of the file, None to return the text
-    :param str name: that of the only state to export, None for all
-    """
+    """Return the whole set or one state as text, or write it to a file"""
     with store.reading(opts) as connection:
         states = _states(connection, Fleet(opts, connection))
         if name is not None:
@@ -35,9 +28,7 @@ def export(opts, path=None, name=None):
 
 
 def _states(connection, fleet):
-    """
-    Return the set that there is, see :func:`saltext.package_states.master.document.dump`
-    """
+    """Return the set that there is, an ``Entry`` by name"""
     known = store.states(connection)
     newest = store.newest(connection, [where.id for where in known])
     found = {}
@@ -53,9 +44,7 @@ def _states(connection, fleet):
 
 
 def _target(fleet, entry):
-    """
-    Return what a state is assigned to, by its name if that tells it
-    """
+    """Return what a state is assigned to, by its name if that tells it"""
     if entry.level in (resolver.GRAINS, resolver.MINION):
         return entry.value
     label = fleet.registry.label(entry.level, entry.value)
@@ -64,12 +53,8 @@ def _target(fleet, entry):
 
 
 def apply(service, text, save, prune=False, seen=None):
-    """
-    Bring a set into the database, in one transaction
+    """Bring a set into the database, in one transaction
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str text: see :func:`saltext.package_states.master.document.load`
-    :param Save save: how it is saved
     :param bool prune: also empty and unassign the states that the text does not have
     :param str seen: what was exported before the change, None not to check
     :raises Outdated: if somebody else changed a state since, which this would undo
@@ -88,25 +73,14 @@ def apply(service, text, save, prune=False, seen=None):
 
 
 def _parts(entry):
-    """
-    Return what an entry says, by what may be changed by itself; None for nothing
-
-    :param Entry entry: the entry, None where there is none
-    """
+    """Return what an entry says, by what may be changed by itself; None for nothing"""
     entry = entry or documents.Entry()
     assigned = frozenset(entry.assigned or ())
     return {"packages": entry.packages or None, "assigned": assigned or None}
 
 
 def _check(before, now, wanted, prune):
-    """
-    Check that nobody changed since what is about to be changed
-
-    :param dict before: the set as somebody saw it
-    :param dict now: the set as it is
-    :param dict wanted: the set as it is to be
-    :param bool prune: whether states that the last one does not have are emptied
-    """
+    """Check that nobody changed since what is about to be changed or emptied"""
     since = []
     for name in sorted({*wanted, *(now if prune else ())}):
         old, there, new = (_parts(one.get(name)) for one in (before, now, wanted))
@@ -127,9 +101,7 @@ def _check(before, now, wanted, prune):
 
 
 class _Change:
-    """
-    The way from the set that there is to another one
-    """
+    """The way from the set that there is to another one"""
 
     def __init__(self, service, connection, fleet, save):
         self.service = service
@@ -139,9 +111,7 @@ class _Change:
         self.told = {"states": {}}
 
     def do(self, wanted, prune):
-        """
-        Do it, and return what :meth:`Service.alter` wants
-        """
+        """Do it, and return what :meth:`Service.alter` wants"""
         entries = dict(wanted)
         known = {where.name: where for where in store.states(self.connection)}
         if prune:
@@ -166,19 +136,15 @@ class _Change:
         return self.told, named
 
     def _contents(self, where, current, entry, told):
-        """
-        Save a revision if the entries are others than those of the newest one
-        """
+        """Save a revision if the entries are others than those of the newest one"""
         if entry.packages is None or entry.packages == current.items:
             return
         platforms.guard(entry.packages, self.service.compiler.protected)
         store.save(self.connection, where, current, entry.packages, self.save)
-        told["changes"] = difference.between(current.items, entry.packages)
+        told["changes"] = items.between(current.items, entry.packages)
 
     def _assigned(self, where, entry, told):
-        """
-        Let a state apply to what the text says, and to nothing else
-        """
+        """Let a state apply to what the text says, and to nothing else"""
         if entry.assigned is None:
             return
         if where.own and entry.assigned:

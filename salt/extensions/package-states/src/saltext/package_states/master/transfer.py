@@ -1,6 +1,4 @@
-"""
-Files that callers of the runner name.
-"""
+"""Files that callers of the runner name."""
 
 import contextlib
 import os
@@ -14,25 +12,14 @@ import salt.utils.files
 
 
 def read(path):
-    """
-    Return what a file holds
-
-    :param str path: that of the file, on the master
-    :raises InvalidInput: if it can't be read
-    """
+    """Return what a file holds"""
     with _told(path, "read"), salt.utils.files.fopen(path, encoding="utf-8") as handle:
         # a device has no end; whoever reads the text says that it is too long
         return handle.read(yamltext.MOST + 1)
 
 
 def write(path, text):
-    """
-    Write a file; what it had stays if that fails
-
-    :param str path: that of the file, on the master
-    :param str text: what it should hold
-    :raises InvalidInput: if it can't be written
-    """
+    """Write a file; what it had stays if that fails"""
     with _told(path, "written"):
         _check_link(path)
         if os.path.exists(path) and not os.path.isfile(path):
@@ -51,9 +38,7 @@ def write(path, text):
 
 
 def _check_link(path):
-    """
-    Check that no other user has made a link of the name
-    """
+    """Check that no other user has made a link of the name"""
     if os.path.islink(path) and _owner(path) not in (0, os.geteuid()):
         raise InvalidInput(
             f"{names.shown(path)} is a link of another user; give the path of a file of"
@@ -62,17 +47,13 @@ def _check_link(path):
 
 
 def _owner(path):
-    """
-    Return whose link this is
-    """
+    """Return whose link this is"""
     return os.lstat(path).st_uid
 
 
 @contextlib.contextmanager
 def _told(path, can):
-    """
-    Say what is wrong with a file that somebody named
-    """
+    """Say what is wrong with a file that somebody named"""
     if not isinstance(path, str):
         raise InvalidInput(
             f"{names.shown(path)} is no path; give that of a file of the master."

@@ -1,6 +1,4 @@
-"""
-The newest versions that the policies of entries permit.
-"""
+"""The newest versions that the policies of entries permit."""
 
 import saltext.package_states.master.edit as edit
 import saltext.package_states.model.condition as conditions
@@ -14,14 +12,9 @@ from saltext.package_states.errors import InvalidInput, NotThere
 
 
 def upgrade(service, name, package, version, save):
-    """
-    Ask for the newest versions that the policies of entries permit
+    """Ask for the newest versions that the policies of entries permit
 
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str name: that of the state
-    :param package: names of its entries, ``*`` for all
     :param version: the version to ask for, None for the newest that all minions can get
-    :param Save save: how it is saved
     :return: what is saved, with the ``silent`` minions, and under ``not_shared`` why entries
         stay as they are, by package
     :raises NotThere: if that is so with one that is named
@@ -62,10 +55,7 @@ def upgrade(service, name, package, version, save):
 
 
 def _told(connection, fleet, where):
-    """
-    Return what the minions of a state have told of the versions that there are, pairs of
-    platform and versions by package, and the ids of those that never did, a list
-    """
+    """Return the platform and the versions that each minion of a state told of, and who never did"""
     minions, found, silent = fleet.affected(where), [], []
     known = offers.versions(connection, list(minions))
     for one, minion in sorted(minions.items()):
@@ -85,19 +75,13 @@ def _told(connection, fleet, where):
 
 
 def _platform(minions):
-    """
-    Return the package manager of minions, which decides on the order of versions, or None
-    """
+    """Return the package manager of minions, which decides on the order of versions, or None"""
     known = (minion.platform for minion in minions.values() if minion.platform)
     return next(known, None)
 
 
 def _upgraded(entry, told, version, platform, missed):
-    """
-    Return an entry that asks for the newest version, with the same policy
-
-    :param dict missed: takes why that can't be, if minions have versions, but none in common
-    """
+    """Return an entry that asks for the newest version, with the same policy"""
     exact = len(entry.condition) == 1 and entry.condition[0][0] == "="
     exact = exact and not conditions.is_glob(entry.condition[0][1])
     bounds = () if exact else entry.condition

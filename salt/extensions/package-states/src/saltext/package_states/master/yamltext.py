@@ -1,5 +1,4 @@
-"""
-YAML as plain data, for text that somebody wrote.
+"""YAML as plain data, for text that somebody wrote.
 
 Every scalar is a string, so a version such as 1.10 needs no quotes. What may be hostile or
 a mistake is refused: tags, anchors and aliases, a key that is there twice, more than one
@@ -18,12 +17,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def load(text):
-    """
-    Return what a text holds: dictionaries, lists and strings
-
-    :param str text: the text
-    :raises InvalidInput: names the line, and what to do
-    """
+    """Return the dictionaries, lists and strings of a text, or raise which line is wrong"""
     if not isinstance(text, str) or len(text) > MOST:
         raise InvalidInput(
             f"YAML is a text of at most {MOST // 1024 // 1024} MiB; give such a one."
@@ -37,9 +31,7 @@ def load(text):
 
 
 def _built(events):
-    """
-    Return what events of the parser are, without recursion
-    """
+    """Return what events of the parser are, without recursion"""
     found, count = [], 0
     # open lists and dictionaries; of a dictionary, the key whose value is to come
     stack, keys = [], []
@@ -72,9 +64,7 @@ def _built(events):
 
 
 def _put(found, stack, keys, value, where):
-    """
-    Put a value where it belongs
-    """
+    """Put a value where it belongs"""
     if not stack:
         found.append(value)
     elif isinstance(stack[-1], list):

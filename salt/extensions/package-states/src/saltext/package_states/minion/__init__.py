@@ -1,3 +1,1 @@
-"""
-What minions do: plan and run transactions, and tell of changes.
-"""
+"""What minions do: plan and run transactions, and tell of changes."""

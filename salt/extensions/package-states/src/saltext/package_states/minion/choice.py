@@ -1,5 +1,4 @@
-"""
-Which steps of a transaction can be done together, when not all can.
+"""Which steps of a transaction can be done together, when not all can.
 
 A solver says yes or no to a whole transaction. What it names in its refusal is left
 out first; if that is not it, halves are tried. Packages that need each other and were
@@ -13,24 +12,14 @@ MOST = 64
 
 
 class Choice:
-    """
-    The largest part of a transaction that is found to be possible
-
-    check
-        A function that takes a list of steps and returns why they can't be done, or an
-        empty string.
-    """
+    """The largest part of a transaction that is possible: ``check`` returns why steps are not"""
 
     def __init__(self, check):
         self._check = check
         self._known = {}
 
     def problem(self, steps):
-        """
-        Return why steps can't be done together, or an empty string
-
-        :param steps: a list of steps
-        """
+        """Return why steps can't be done together, or an empty string"""
         key = frozenset(step.key for step in steps)
         if not key:
             return ""
@@ -41,11 +30,7 @@ class Choice:
         return self._known[key]
 
     def made(self, steps):
-        """
-        Return the steps that can be done, a list, and why each other one can't, by key
-
-        :param steps: a list of steps
-        """
+        """Return the steps that can be done, a list, and why each other one can't, by key"""
         problem = self.problem(steps)
         if not problem:
             return list(steps), {}
@@ -74,9 +59,7 @@ class Choice:
         return first + self._halves([*chosen, *first], steps[half:])
 
     def _together(self, chosen, left):
-        """
-        Add those that are possible only with each other
-        """
+        """Add those that are possible only with each other"""
         for one in left if len(left) > 1 else ():
             others = [step for step in left if step != one]
             if not self.problem([*chosen, *others]):
@@ -85,8 +68,6 @@ class Choice:
 
 
 def _names(text, key):
-    """
-    Return whether a message is about a package
-    """
+    """Return whether a message is about a package"""
     name = re.escape(key.partition(":")[0])
     return bool(re.search(rf"(?<![\w.+-]){name}(?![\w+])(?!-[A-Za-z])", text))

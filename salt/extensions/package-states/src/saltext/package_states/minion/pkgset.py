@@ -1,5 +1,5 @@
-"""
-What the beacon ``pkgset`` and the package managers share: which changes are Salt's own.
+"""What the beacon ``pkgset`` and the package managers share: which changes are Salt's
+own.
 
 A package manager's plugin leaves a line in a cookie file when the set of packages has
 changed. Salt's own changes are no news, where Salt tells of them: it sets
@@ -32,9 +32,7 @@ except ImportError:
 
     @contextlib.contextmanager
     def own_change(opts, path="", changes=True):
-        """
-        Do nothing: this Salt doesn't tell what it changes itself
-        """
+        """Do nothing: this Salt doesn't tell what it changes itself"""
         yield
 
 
@@ -43,17 +41,12 @@ DPKG_STATUS = "/var/lib/dpkg/status"
 
 
 def folder(opts):
-    """
-    Return where the beacon keeps what it has seen; absent if it never ran
-    """
+    """Return where the beacon keeps what it has seen; absent if it never ran"""
     return os.path.join(opts.get("cachedir", ""), "pkgset")
 
 
 def digest(path):
-    """
-    Return the SHA-256 of a file and what ``os.stat`` says of it, or two times
-    ``None`` if the file can't be read
-    """
+    """Return the SHA-256 and the ``os.stat`` of a file, two times None if it can't be read"""
     sha = hashlib.sha256()
     try:
         with salt.utils.files.fopen(path, "rb") as fh_:
@@ -67,8 +60,7 @@ def digest(path):
 
 @contextlib.contextmanager
 def own_changes(opts):
-    """
-    Yield the changes of dpkg's status file that Salt has made, pairs of before and
+    """Yield the changes of dpkg's status file that Salt has made, pairs of before and
     after, and forget them if all went well; or ``None`` while Salt is changing it
     """
     place = folder(opts)
@@ -87,9 +79,7 @@ def own_changes(opts):
 
 
 def explained(pairs, before, after):
-    """
-    Say whether Salt's own changes lead from one state of the file to another
-    """
+    """Say whether Salt's own changes lead from one state of the file to another"""
     seen, waiting = set(), [before]
     while waiting:
         state = waiting.pop()

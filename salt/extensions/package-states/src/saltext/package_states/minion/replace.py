@@ -1,5 +1,4 @@
-"""
-Files that are whole or not there.
+"""Files that are whole or not there.
 
 The new file has a name that nobody can foresee, so that no link of another user waits for it,
 and then takes the place of the old one, which may be a link: that is replaced, not followed.
@@ -10,18 +9,17 @@ import os
 import tempfile
 
 import salt.utils.atomicfile
+import salt.utils.files
+
+# no configuration has it
+HERE = "\0"
 
 
 @contextlib.contextmanager
 def replaced(path, mode, encoding="utf-8"):
-    """
-    Yield a file for writing that takes the place of another one if nothing fails
+    """Yield a file for writing that takes the place of another one if nothing fails
 
     It is on the disk by then, also after a power cut.
-
-    :param str path: that of the file
-    :param int mode: its permissions
-    :param str encoding: of the text
     """
     # apt, dpkg and dnf read no file of their folders with this ending
     number, beside = tempfile.mkstemp(
@@ -38,3 +36,34 @@ def replaced(path, mode, encoding="utf-8"):
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
+
+
+@contextlib.contextmanager
+def beside(files, folder=""):
+    """Yield a folder of its own with some files, and links to what else another one has
+
+    :param dict files: texts by name, None for a file that is not there; :data:`HERE` in a
+        text becomes the path of the folder
+    """
+    with tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
+        # apt reads them as a user of its own
+        os.chmod(mine, 0o755)
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if name not in files:
+                os.symlink(os.path.join(folder, name), os.path.join(mine, name))
+        for name, text in files.items():
+            if text is not None:
+                place = os.path.join(mine, name)
+                with salt.utils.files.fopen(place, "w", encoding="utf-8") as handle:
+                    handle.write(text.replace(HERE, mine))
+                os.chmod(place, 0o644)
+        yield mine
+
+
+def stamp(path):
+    """Return what changes whenever a file is written, a list; None if there is none"""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_size, found.st_ino]

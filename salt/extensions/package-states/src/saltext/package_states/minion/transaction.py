@@ -1,5 +1,5 @@
-"""
-All that is to be done for the items of a minion, planned first and then done at once.
+"""All that is to be done for the items of a minion, planned first and then done at
+once.
 
 The plan is checked by the solver of the package manager, with the locks that will be in
 force. What it refuses, and what would take along a package that is wanted or protected,
@@ -28,44 +28,19 @@ ALONE = 20
 
 
 class Plan(NamedTuple):
-    """
-    What is to be done
+    """What is to be done"""
 
-    items
-        All items.
-
-    decisions
-        What is to be done for each item, by key.
-
-    steps
-        Those that can be done, a tuple.
-
-    refused
-        Why others can't, sentences by key.
-
-    also
-        The packages that would go too, lists by key.
-
-    replaced
-        The packages whose version would give way to another one, a tuple of keys.
-    """
-
-    items: tuple
-    decisions: dict
-    steps: tuple
-    refused: dict
-    also: dict
+    items: tuple  # all items
+    decisions: dict  # what is to be done for each item, by key
+    steps: tuple  # those that can be done, a tuple
+    refused: dict  # why others can't, sentences by key
+    also: dict  # the packages that would go too, lists by key
+    # the packages whose version would give way to another one, a tuple of keys
     replaced: tuple = ()
 
 
 def plan(manager, items, protected=platforms.PROTECTED):
-    """
-    Return what is to be done, without doing it
-
-    :param Manager manager: the package manager of this minion
-    :param items: an iterable of items
-    :param protected: the names of packages that must not be removed
-    """
+    """Return what is to be done, without doing it"""
     items = tuple(items)
     manager.fetch([item.key for item in items])
     decisions = {item.key: _decide(manager, item) for item in items}
@@ -99,18 +74,11 @@ def _wanted(items):
 
 
 def recover(manager, items, notes, protected=platforms.PROTECTED):
-    """
-    Tidy up after a run that was killed, and return all packages whose version changed, as
-    :attr:`Outcome.changes`
+    """Tidy up after a run that was killed, and return all packages whose version
+    changed, as :attr:`Outcome.changes`
 
     What that run did not change itself is removed by no recovery, nor what is protected,
     wanted or held.
-
-    :param Manager manager: the package manager of this minion
-    :param items: an iterable of items
-    :param dict notes: see :mod:`saltext.package_states.managers.journal`
-    :param protected: the names of packages that must not be removed
-    :raises PackageStateError: if it can't, or must not
     """
     own, wanted = {step[0] for step in notes.get("steps", ())}, _wanted(items)
 
@@ -128,9 +96,7 @@ def recover(manager, items, notes, protected=platforms.PROTECTED):
 
 
 def _changes(before, after):
-    """
-    Return what differs between the installed versions before and after
-    """
+    """Return what differs between the installed versions before and after"""
     return {
         key: {
             "old": ", ".join(before.get(key, ())),
@@ -142,13 +108,7 @@ def _changes(before, after):
 
 
 def siblings(manager, items):
-    """
-    Return items for packages that are there in other architectures than that of the minion
-    and are to be removed under their bare name, a list
-
-    :param Manager manager: the package manager of this minion
-    :param items: an iterable of items
-    """
+    """Return items for other architectures of packages to be removed under their bare name"""
     items = tuple(items)
     named = {item.key for item in items}
     bare = {
@@ -180,18 +140,12 @@ def _step(manager, item, decision):
         )
         there = () if len(wrong) == len(installed) else wrong
     return Step(
-        item.key,
-        decision.action,
-        decision.version,
-        there,
-        item.wanted == PURGED,
+        item.key, decision.action, decision.version, there, item.wanted == PURGED
     )
 
 
 def _problem(manager, steps, found, wanted, protected):
-    """
-    Return why steps can't be done, or an empty string
-    """
+    """Return why steps can't be done, or an empty string"""
     if found.problem:
         return found.problem
     precious = [
@@ -218,9 +172,7 @@ def _problem(manager, steps, found, wanted, protected):
 
 
 def _also(steps, solve):
-    """
-    Return the packages that would go along with each step, lists by key
-    """
+    """Return the packages that would go along with each step, lists by key"""
     own = {step.key for step in steps if step.action == REMOVE}
     if not steps:
         return {}
@@ -241,32 +193,18 @@ def _also(steps, solve):
 
 
 class Outcome(NamedTuple):
-    """
-    What became of a plan
+    """What became of a plan"""
 
-    decisions
-        What is still to be done for each item, by key: nothing where all went well.
-
-    changes
-        All packages whose version changed, a dictionary of the key to ``old`` and
-        ``new``.
-
-    said
-        What the package manager complained of, empty if nothing is left to be done.
-    """
-
+    # what is still to be done for each item, by key: nothing where all went well
     decisions: dict
+    # all packages whose version changed, a dictionary of the key to ``old`` and ``new``
     changes: dict
+    # what the package manager complained of, empty if nothing is left to be done
     said: str
 
 
 def run(manager, made):
-    """
-    Do what was planned, and return what became of it, an :class:`Outcome`
-
-    :param Manager manager: the package manager of this minion
-    :param Plan made: see :func:`plan`
-    """
+    """Do what was planned, and return what became of it, an :class:`Outcome`"""
     if not made.steps:
         return Outcome(made.decisions, {}, "")
     # it compares with what is there, which somebody else may have changed since

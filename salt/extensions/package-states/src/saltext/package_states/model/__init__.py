@@ -1,3 +1,1 @@
-"""
-What a package state is: packages, what is wanted of them, and one verdict for each.
-"""
+"""What a package state is: packages, what is wanted of them, and one verdict for each."""

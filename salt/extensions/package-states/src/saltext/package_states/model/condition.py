@@ -1,5 +1,4 @@
-"""
-What a version must fulfil: ``>=1.0,<2.0``, ``!=1.5``, ``=1.*``.
+"""What a version must fulfil: ``>=1.0,<2.0``, ``!=1.5``, ``=1.*``.
 
 A condition is written with commas, all of its parts must hold. Without an
 operator, ``=`` is meant. ``=`` and ``!=`` take the wildcards ``*`` and ``?``.
@@ -30,22 +29,13 @@ MOST = 16
 
 
 def is_glob(version):
-    """
-    Return whether a version of a condition has wildcards
-
-    :param str version: of a part of a condition
-    """
+    """Return whether a version of a condition has wildcards"""
     return "*" in version or "?" in version
 
 
 @functools.lru_cache(maxsize=16384)
 def parse(text):
-    """
-    Return the parts of a condition, a tuple of pairs of operator and version
-
-    :param str text: the condition, empty or None for any version
-    :raises InvalidInput: if it is none
-    """
+    """Return the parts of a condition, pairs of operator and version; none without a text"""
     if text is None or text == "":
         return ()
     if not isinstance(text, str):
@@ -82,11 +72,7 @@ def parse(text):
 
 
 def _excludes(manager, low, high):
-    """
-    Return whether nothing can meet two parts, the first of which is no upper bound
-
-    :param str manager: whose order of versions it is
-    """
+    """Return whether nothing can meet two parts, the first of which is no upper bound"""
     if low[0] == high[0] == "=" and (is_glob(low[1]) or is_glob(high[1])):
         # what is before the first wildcard; a version without an epoch may have any
         heads = [re.split(r"[*?]", one[1])[0] for one in (low, high)]
@@ -107,22 +93,12 @@ def _excludes(manager, low, high):
 
 
 def show(parts):
-    """
-    Return a condition as text that :func:`parse` takes
-
-    :param parts: a tuple of pairs of operator and version
-    """
+    """Return parts of a condition as text that :func:`parse` takes"""
     return ",".join(f"{operator}{version}" for operator, version in parts)
 
 
 def meets(manager, version, parts):
-    """
-    Return whether a version fulfils all parts of a condition
-
-    :param str manager: see :func:`saltext.package_states.model.version.compare`
-    :param str version: a version
-    :param parts: a tuple of pairs of operator and version
-    """
+    """Return whether a version fulfils all parts of a condition"""
     for operator, wanted in parts:
         if is_glob(wanted):
             if _like(version, wanted) != (operator == "="):
@@ -133,9 +109,7 @@ def meets(manager, version, parts):
 
 
 def _like(version, pattern):
-    """
-    Return whether a version is like a pattern, with or without its epoch
-    """
+    """Return whether a version is like a pattern, with or without its epoch"""
     if fnmatch.fnmatchcase(version, pattern):
         return True
     return ":" not in pattern and fnmatch.fnmatchcase(

@@ -1,5 +1,4 @@
-"""
-What is to be done for an item, given what is installed and what is available.
+"""What is to be done for an item, given what is installed and what is available.
 
 The minion does what is decided here; the master shows it in the status. Nothing
 here asks a package manager anything.
@@ -18,67 +17,30 @@ IMPOSSIBLE = "impossible"
 
 
 class Facts(NamedTuple):
-    """
-    What a package manager says of a package
+    """What a package manager says of a package"""
 
-    manager
-        ``apt``, ``zypper`` or ``dnf``.
-
-    installed
-        The versions that are installed, as a tuple.
-
-    available
-        The versions that the repositories have, as a tuple.
-
-    candidate
-        The version that the package manager would install, or an empty string.
-
-    configured
-        Whether the package is gone and its configuration is not.
-
-    recorded
-        The version that was there when the package was kept first.
-
-    broken
-        Whether a change of the package was begun and not ended, as by a script that
-        failed or a power cut.
-    """
-
-    manager: str
-    installed: tuple = ()
-    available: tuple = ()
+    manager: str  # ``apt``, ``zypper`` or ``dnf``
+    installed: tuple = ()  # the versions that are installed, as a tuple
+    available: tuple = ()  # the versions that the repositories have, as a tuple
+    # the version that the package manager would install, or an empty string
     candidate: str = ""
-    configured: bool = False
-    recorded: str = ""
+    configured: bool = False  # whether the package is gone and its configuration is not
+    recorded: str = ""  # the version that was there when the package was kept first
+    # whether a change of the package was begun and not ended, as by a script that
+    # failed or a power cut
     broken: bool = False
 
 
 class Decision(NamedTuple):
-    """
-    What is to be done
+    """What is to be done"""
 
-    action
-        One of ``nothing``, ``install``, ``remove`` and ``impossible``.
-
-    version
-        The one to install; for ``nothing``, the one that is right.
-
-    reason
-        Why not, or why, for people.
-    """
-
-    action: str
-    version: str = ""
-    reason: str = ""
+    action: str  # one of ``nothing``, ``install``, ``remove`` and ``impossible``
+    version: str = ""  # the one to install; for ``nothing``, the one that is right
+    reason: str = ""  # why not, or why, for people
 
 
 def decide(item, facts):
-    """
-    Return what is to be done for an item
-
-    :param Item item: a package, and what is wanted of it
-    :param Facts facts: what is known of the package
-    """
+    """Return what is to be done for an item"""
     if item.wanted == UNMANAGED:
         return Decision(NOTHING, versions.newest(facts.manager, facts.installed))
     if item.wanted in ABSENT:
@@ -160,9 +122,7 @@ def _kept(item, facts):
 
 
 def _there(facts, version):
-    """
-    Return that nothing is to be done for a right version, unless it is half installed
-    """
+    """Return that nothing is to be done for a right version, unless it is half installed"""
     if facts.broken:
         return Decision(INSTALL, version, f"{version} is only half installed")
     return Decision(NOTHING, version)

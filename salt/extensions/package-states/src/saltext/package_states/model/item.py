@@ -1,5 +1,4 @@
-"""
-A package and what is wanted of it.
+"""A package and what is wanted of it.
 
 What may be wanted, and what each locks:
 
@@ -39,69 +38,43 @@ WORDS = {"absent": REMOVED}
 LOCKING = (INSTALLED, KEPT, *ABSENT)
 CONDITIONAL = (PRESENT, INSTALLED, REMOVED, PURGED, KEPT)
 
-# How a refusal ends that concerns the fields of an item
 FIELDS = frozenset({"package", "wanted", "version", "floor"})
 
 
 class Item(NamedTuple):
-    """
-    A package and what is wanted of it
+    """A package and what is wanted of it"""
 
-    name
-        The name of the package.
-
-    architecture
-        Its architecture, or an empty string for that of the minion.
-
-    wanted
-        One of :data:`WANTED`.
-
-    condition
-        What its version must fulfil: a tuple of pairs of operator and version.
-
-    floor
-        The version that an upgrade of the entry asked for, or an empty string:
-        an older one is not accepted, whatever the condition says.
-    """
-
-    name: str
-    architecture: str
-    wanted: str
+    name: str  # the name of the package
+    architecture: str  # its architecture, or an empty string for that of the minion
+    wanted: str  # one of WANTED
+    # what its version must fulfil: a tuple of pairs of operator and version
     condition: tuple = ()
+    # the version that an upgrade of the entry asked for, or an empty string: an older
+    # one is not accepted, whatever the condition says
     floor: str = ""
 
     @property
     def key(self):
-        """
-        The name that package managers and people use: ``name`` or ``name:architecture``
-        """
+        """The name that package managers and people use: ``name`` or ``name:architecture``"""
         return f"{self.name}:{self.architecture}" if self.architecture else self.name
 
     @property
     def policy(self):
-        """
-        What is wanted, without the name: equal policies do not conflict
-        """
+        """What is wanted, without the name: equal policies do not conflict"""
         return self.wanted, frozenset(self.condition), self.floor
 
     @property
     def version(self):
-        """
-        The condition as text
-        """
+        """The condition as text"""
         return condition.show(self.condition)
 
     @property
     def bounds(self):
-        """
-        The condition together with the floor
-        """
+        """The condition together with the floor"""
         return (*self.condition, (">=", self.floor)) if self.floor else self.condition
 
     def to_dict(self):
-        """
-        Return the item as plain data, without what is empty
-        """
+        """Return the item as plain data, without what is empty"""
         data = {"package": self.key, "wanted": self.wanted}
         if self.condition:
             data["version"] = self.version
@@ -111,15 +84,7 @@ class Item(NamedTuple):
 
 
 def make(package, wanted, version=None, floor=None):
-    """
-    Return an item out of what somebody wrote
-
-    :param str package: ``name`` or ``name:architecture``
-    :param str wanted: one of :data:`WANTED` or of :data:`WORDS`
-    :param str version: a condition, see :mod:`saltext.package_states.model.condition`
-    :param str floor: the oldest version that is accepted
-    :raises InvalidInput: if anything of it is not accepted
-    """
+    """Return an item out of what somebody wrote"""
     name, architecture = names.split(package)
     if isinstance(wanted, str):
         wanted = WORDS.get(wanted, wanted)
@@ -156,12 +121,7 @@ def _exact(parts):
 
 
 def from_dict(data):
-    """
-    Return an item out of plain data, as :meth:`Item.to_dict` gives it
-
-    :param dict data: the fields of the item
-    :raises InvalidInput: if anything of it is not accepted
-    """
+    """Return an item out of plain data, as :meth:`Item.to_dict` gives it"""
     if not isinstance(data, dict) or not {"package", "wanted"} <= set(data) <= FIELDS:
         raise InvalidInput(
             "An entry has the fields package and wanted, and may have version and floor."
@@ -170,12 +130,7 @@ def from_dict(data):
 
 
 def ordered(items):
-    """
-    Return items as a tuple in their one order
-
-    :param items: an iterable of items
-    :raises InvalidInput: if a package is named twice
-    """
+    """Return items as a tuple in their one order"""
     result = tuple(sorted(items, key=lambda item: (item.name, item.architecture)))
     for one, two in zip(result, result[1:]):
         if one[:2] == two[:2]:
@@ -184,18 +139,29 @@ def ordered(items):
 
 
 def dump(items):
-    """
-    Return items as one line of JSON, the same for the same items
-
-    :param items: a tuple of items, in order
-    """
+    """Return items as one line of JSON, the same for the same items"""
     return json.dumps([item.to_dict() for item in items], separators=(",", ":"))
 
 
 def digest(items):
-    """
-    Return a short digest of items: on every master the same for the same items
-
-    :param items: a tuple of items, in order
-    """
+    """Return a short digest of items: on every master the same for the same items"""
     return hashlib.sha256(dump(items).encode()).hexdigest()[:12]
+
+
+def show(item):
+    """Return what is wanted of a package as text, or None without an item"""
+    if item is None:
+        return None
+    words = [item.wanted, item.version, f"(from {item.floor} on)" if item.floor else ""]
+    return " ".join(word for word in words if word)
+
+
+def between(old, new):
+    """Return what two lists of items differ in: by package, ``old`` and ``new`` as text or None"""
+    old = {item.key: item for item in old}
+    new = {item.key: item for item in new}
+    return {
+        key: {"old": show(old.get(key)), "new": show(new.get(key))}
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    }

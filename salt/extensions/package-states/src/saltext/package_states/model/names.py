@@ -1,12 +1,14 @@
-"""
-Which names and versions are accepted.
+"""Which names and versions are accepted.
 
 Names and versions come from people and end in SLS files, preferences of apt, and
 command lines. What is accepted here has no meaning in YAML, Jinja, a shell, a
 path or an option, so nothing has to be escaped later. What the package manager
 of a minion can't have is found later, see :mod:`saltext.package_states.model.platforms`.
+What is not accepted raises :class:`InvalidInput
+<saltext.package_states.errors.InvalidInput>`.
 """
 
+import functools
 import re
 
 from saltext.package_states.errors import InvalidInput
@@ -31,40 +33,19 @@ def _match(pattern, kind, value):
 
 
 def shown(value):
-    """
-    Return what a message shows of a value that may be hostile
-    """
+    """Return what a message shows of a value that may be hostile"""
     text = ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def package(value):
-    """
-    Return the name of a package, without architecture
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
-    return _match(PACKAGE, "package name", value)
-
-
-def architecture(value):
-    """
-    Return the name of an architecture, or an empty one for that of the minion
-
-    :param value: what somebody wrote, or None
-    :raises InvalidInput: if it is none
-    """
-    return _match(ARCHITECTURE, "architecture", value) if value else ""
+package = functools.partial(_match, PACKAGE, "package name")
+glob = functools.partial(_match, GLOB, "version")
+# of a package state; it may be the id of a minion, and is a part of a file name
+state = functools.partial(_match, STATE, "state name")
 
 
 def version(value):
-    """
-    Return a version, which is a string: 1.10 as a float would be 1.1
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
+    """Return a version, which is a string: 1.10 as a float would be 1.1"""
     if isinstance(value, (int, float)):
         raise InvalidInput(
             f"{value!r} is a number here, and 1.10 and 1.1 are the same number; write"
@@ -73,35 +54,8 @@ def version(value):
     return _match(VERSION, "version", value)
 
 
-def glob(value):
-    """
-    Return a version with the wildcards ``*`` and ``?``
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
-    return _match(GLOB, "version", value)
-
-
-def state(value):
-    """
-    Return the name of a package state, which may be the id of a minion
-
-    It is a part of a file name and has neither a slash nor a dot at its start.
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is none
-    """
-    return _match(STATE, "state name", value)
-
-
 def split(value):
-    """
-    Return the name and the architecture of ``name`` or ``name:architecture``
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if one of them is not accepted
-    """
+    """Return the name and the architecture of ``name`` or ``name:architecture``"""
     if not isinstance(value, str):
         raise InvalidInput(f"{shown(value)} is no package name; use a string.")
     name, colon, arch = value.partition(":")
@@ -109,18 +63,11 @@ def split(value):
         raise InvalidInput(
             f"{shown(value)} has an empty architecture; leave the colon out."
         )
-    return package(name), architecture(arch)
+    return package(name), _match(ARCHITECTURE, "architecture", arch) if arch else ""
 
 
 def text(value, kind, most=1000):
-    """
-    Return text for people, such as a comment or an author, on one line
-
-    :param value: what somebody wrote, or None
-    :param str kind: what it is, for the error
-    :param int most: the number of characters that it may have
-    :raises InvalidInput: if it is too long or has control characters
-    """
+    """Return text for people, such as a comment, on one line that is not too long"""
     value = "" if value is None else str(value)
     if len(value) > most or not all(mark.isprintable() for mark in value):
         raise InvalidInput(
@@ -130,42 +77,20 @@ def text(value, kind, most=1000):
 
 
 def is_line(value, most=256):
-    """
-    Return whether this is text of a minion that may be kept and shown: one line, printable
-
-    :param value: what it sent
-    :param int most: the number of characters that it may have
-    """
+    """Return whether this is text of a minion that may be kept and shown: one line, printable"""
     return isinstance(value, str) and len(value) <= most and value.isprintable()
 
 
 def line(value, most=200):
-    """
-    Return what a message or a result shows of what a minion sent: one line, printable
-
-    :param value: what it sent
-    :param int most: the number of characters at the end that are shown
-    """
+    """Return what a message or a result shows of what a minion sent: one line, printable"""
     return "".join(mark if mark.isprintable() else "?" for mark in str(value)[-most:])
 
 
-def author(value):
-    """
-    Return who does something
-
-    :param value: the name
-    :raises InvalidInput: if it is too long or has control characters
-    """
-    return text(value, "author", 256)
+author = functools.partial(text, kind="author", most=256)
 
 
 def priority(value):
-    """
-    Return the priority of an assignment, or None
-
-    :param value: what somebody wrote
-    :raises InvalidInput: if it is no whole number
-    """
+    """Return the priority of an assignment, or None"""
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31 - 1
     ):

@@ -1,5 +1,4 @@
-"""
-What apt, zypper and dnf can do.
+"""What apt, zypper and dnf can do.
 
 What one of them can't do is an error when a state is compiled for such a minion:
 a package that silently stays as it is would be worse.
@@ -51,30 +50,25 @@ PROTECTED = frozenset(
     " zypper".split()
 )
 
-_NAMES = {
-    APT: re.compile(r"[a-z0-9][a-z0-9+.-]+\Z"),
-    ZYPPER: re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*\Z"),
-    DNF: re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*\Z"),
-}
-_VERSIONS = {
-    APT: re.compile(r"[A-Za-z0-9.+~:*?-]+\Z"),
-    ZYPPER: re.compile(r"[A-Za-z0-9.+~^:_*?-]+\Z"),
-    DNF: re.compile(r"[A-Za-z0-9.+~^:_*?-]+\Z"),
-}
-_FOREIGN = {
-    APT: frozenset({"x86_64", "aarch64", "i586", "i686", "noarch", "ppc64le"}),
-    ZYPPER: frozenset({"amd64", "arm64", "i386", "all"}),
-    DNF: frozenset({"amd64", "arm64", "i386", "all"}),
+_RPM = (
+    re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*\Z"),
+    re.compile(r"[A-Za-z0-9.+~^:_*?-]+\Z"),
+    frozenset({"amd64", "arm64", "i386", "all"}),
+)
+# names, versions, and architectures that others have
+_KNOWN = {
+    APT: (
+        re.compile(r"[a-z0-9][a-z0-9+.-]+\Z"),
+        re.compile(r"[A-Za-z0-9.+~:*?-]+\Z"),
+        frozenset({"x86_64", "aarch64", "i586", "i686", "noarch", "ppc64le"}),
+    ),
+    ZYPPER: _RPM,
+    DNF: _RPM,
 }
 
 
 def manager(grains):
-    """
-    Return the package manager of a minion, or None if it is not known;
-    one of :data:`REFUSED` for a system that package states can't change
-
-    :param dict grains: the grains of the minion
-    """
+    """Return the package manager of a minion, one of :data:`REFUSED`, or None if it is not known"""
     grains = grains or {}
     if grains.get("transactional"):
         return TRANSACTIONAL
@@ -94,30 +88,24 @@ def manager(grains):
 
 @functools.lru_cache(maxsize=65536)
 def problem(platform, item):
-    """
-    Return why a package manager can't do what is wanted, or None if it can
-
-    :param str platform: ``apt``, ``zypper`` or ``dnf``; None for one that is not known
-    :param Item item: a package, and what is wanted of it
-    """
+    """Return why a package manager, if it is known, can't do what is wanted, or None if it can"""
     if platform is None:
         return None
     if platform in REFUSED:
         return REFUSED[platform]
-    if platform not in _NAMES:
+    if platform not in _KNOWN:
         return f"package states know no {platform}; use apt, zypper or dnf."
-    if not _NAMES[platform].match(item.name):
+    names, numbers, foreign = _KNOWN[platform]
+    if not names.match(item.name):
         return f"{platform} has no package names like {item.name}; correct the name."
-    if item.architecture in _FOREIGN[platform]:
+    if item.architecture in foreign:
         return (
             f"{item.key}: {platform} has another name for this architecture; use that."
         )
     for _, version in (*item.condition, (">=", item.floor)):
-        if version and not _VERSIONS[platform].match(version):
+        if version and not numbers.match(version):
             return f"{item.key}: {platform} has no versions like {version}; correct it."
-    if platform == APT:
-        return None
-    if item.wanted == PURGED:
+    if platform != APT and item.wanted == PURGED:
         return (
             f"{item.key}: {platform} can't purge, it keeps changed configuration;"
             " use removed."
@@ -126,13 +114,7 @@ def problem(platform, item):
 
 
 def guard(items, protected=PROTECTED):
-    """
-    Check that no protected package is to be removed
-
-    :param items: an iterable of items
-    :param protected: the names of packages that must not be removed
-    :raises Protected: names each package
-    """
+    """Check that no protected package is to be removed"""
     wrong = [
         item.key for item in items if item.wanted in ABSENT and item.name in protected
     ]

@@ -1,5 +1,4 @@
-"""
-One verdict for each package of a minion, out of all states that apply to it.
+"""One verdict for each package of a minion, out of all states that apply to it.
 
 The order is organization < group < grain match < minion < the minion's own
 state. Within groups, grain matches and the others, the higher priority wins.
@@ -9,8 +8,7 @@ Two states of equal rank that want different things of a package are a conflict.
 from typing import NamedTuple
 
 from saltext.package_states.errors import Conflict
-from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import UNMANAGED, Item
+from saltext.package_states.model.item import UNMANAGED, Item, show
 
 ORGANIZATION = "organization"
 GROUP = "group"
@@ -24,88 +22,47 @@ _RANK = {level: number for number, level in enumerate(LEVELS)}
 
 
 class Source(NamedTuple):
-    """
-    A state that applies to a minion
+    """A state that applies to a minion"""
 
-    state
-        The name of the state.
-
-    revision
-        A digest of its entries: a state that was rolled back has its old one again.
-
-    level
-        One of :data:`LEVELS`.
-
-    target
-        What the state is assigned to, for people.
-
-    priority
-        Among states of one level, the higher one wins.
-
-    items
-        The entries of the state.
-    """
-
-    state: str
+    state: str  # the name of the state
+    # a digest of its entries: a state that was rolled back has its old one again
     revision: str
-    level: str
-    target: str
-    priority: int
-    items: tuple
+    level: str  # one of LEVELS
+    target: str  # what the state is assigned to, for people
+    priority: int  # among states of one level, the higher one wins
+    items: tuple  # the entries of the state
 
     @property
     def rank(self):
-        """
-        What decides between two states
-        """
+        """What decides between two states"""
         return _RANK[self.level], self.priority
 
     @property
     def label(self):
-        """
-        Where a verdict comes from, for people
-        """
+        """Where a verdict comes from, for people"""
         if self.level == OWN:
             return f"own {self.state}"
         return f"{self.level} {self.target}: {self.state}"
 
 
 class Verdict(NamedTuple):
-    """
-    What is wanted of a package of a minion, and why
+    """What is wanted of a package of a minion, and why"""
 
-    item
-        The package, and what is wanted of it.
-
-    source
-        The state that decided.
-
-    overruled
-        The other states that name the package, the highest rank first.
-    """
-
-    item: Item
-    source: Source
-    overruled: tuple
+    item: Item  # the package, and what is wanted of it
+    source: Source  # the state that decided
+    overruled: tuple  # the other states that name the package, the highest rank first
 
 
 def bare(item, native):
-    """
-    Return an item without its architecture if that is the one of the minion, or any
-
-    :param Item item: the item
-    :param str native: the architecture of the minion, as its package manager calls it
-    """
+    """Return an item without its architecture if that is the one of the minion, or any"""
     if item.architecture and item.architecture in (native, *ANY):
         return item._replace(architecture="")
     return item
 
 
 def resolve(sources, native="", conflicts=None):
-    """
-    Return the verdicts for a minion, in the order of the packages' names
+    """Return the verdicts for a minion, in the order of the packages' names
 
-    :param sources: the states that apply to it, an iterable of :class:`Source`
     :param str native: its architecture, as its package manager calls it;
         ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are
     :param dict conflicts: where to put what is a conflict, by package, instead of raising
@@ -155,9 +112,5 @@ def _conflict(item, source, against, other):
 
 
 def managed(verdicts):
-    """
-    Return the verdicts that ask for anything
-
-    :param verdicts: an iterable of :class:`Verdict`
-    """
+    """Return the verdicts that ask for anything"""
     return tuple(verdict for verdict in verdicts if verdict.item.wanted != UNMANAGED)

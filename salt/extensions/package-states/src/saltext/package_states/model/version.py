@@ -1,5 +1,4 @@
-"""
-How versions compare, the same on the master and on the minions.
+"""How versions compare, the same on the master and on the minions.
 
 Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written
 out here, as ``dpkg`` would be a process for each comparison, and a master has
@@ -20,9 +19,7 @@ _RUNS = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 def _weight(mark):
-    """
-    Return what a character that is no digit weighs: a tilde less than the end
-    """
+    """Return what a character that is no digit weighs: a tilde less than the end"""
     if mark == "~":
         return -1
     return ord(mark) if mark.isalpha() else ord(mark) + 256
@@ -30,9 +27,7 @@ def _weight(mark):
 
 @functools.lru_cache(maxsize=16384)
 def _deb_part(text):
-    """
-    Return the key of an upstream version or of a revision
-    """
+    """Return the key of an upstream version or of a revision"""
     key = []
     for marks, digits in _RUNS.findall(text):
         if marks or digits:
@@ -44,9 +39,7 @@ def _deb_part(text):
 
 
 def _number(digits):
-    """
-    Return the key of a number, which may have more digits than Python makes an int of
-    """
+    """Return the key of a number, which may have more digits than Python makes an int of"""
     digits = digits.lstrip("0")
     return len(digits), digits
 
@@ -74,36 +67,20 @@ def _rpm_compare(one, two):
 
 
 def compare(manager, one, two):
-    """
-    Return -1, 0 or 1: whether a version is older than, equal to, or newer than another
-
-    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None for Debian's order
-    :param str one: a version
-    :param str two: a version
-    """
+    """Return -1, 0 or 1 for an older, equal or newer version; without a manager, as Debian does"""
     if manager in (ZYPPER, DNF):
         return _rpm_compare(one, two)
     return _deb_compare(one, two)
 
 
 def newest(manager, versions):
-    """
-    Return the newest of some versions, or an empty string if there is none
-
-    :param str manager: as for :func:`compare`
-    :param versions: an iterable of versions
-    """
+    """Return the newest of some versions, or an empty string if there is none"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     return max(versions, key=order, default="")
 
 
 def sort(manager, versions):
-    """
-    Return versions as a list, the oldest first
-
-    :param str manager: as for :func:`compare`
-    :param versions: an iterable of versions
-    """
+    """Return versions as a list, the oldest first"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
     return sorted(sorted(set(versions)), key=order)

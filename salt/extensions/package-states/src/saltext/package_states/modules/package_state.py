@@ -1,5 +1,4 @@
-"""
-What a minion knows of its packages, for package states
+"""What a minion knows of its packages, for package states
 
 See the runner :mod:`package_states <saltext.package_states.runners.package_states>`, and for what
 is applied the state module :mod:`package_state <saltext.package_states.states.package_state>`.
@@ -36,8 +35,7 @@ def _manager():
 
 
 def inventory():
-    """
-    Return all packages of this minion, as package states want them
+    """Return all packages of this minion, as package states want them
 
     :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
         digest is that of the installed versions and holds: it changes with them. With
@@ -74,8 +72,7 @@ def inventory():
 
 
 def offers(*digests):
-    """
-    Return what some repositories of this minion have
+    """Return what some repositories of this minion have
 
     digests
         The digests of which :func:`inventory` told, all of them by default. A repository
@@ -109,8 +106,7 @@ def _digest(packages):
 
 
 def plan(packages, protected=()):
-    """
-    Return what would be done, without doing it
+    """Return what would be done, without doing it
 
     packages
         A list of ``[name, wanted, version, floor]``, as in the state ``locks``.

@@ -1,5 +1,4 @@
-"""
-Let package managers tell the beacon ``pkgset`` of changes
+"""Let package managers tell the beacon ``pkgset`` of changes
 
 See the beacon :mod:`pkgset <saltext.package_states.beacons.pkgset>`.
 """
@@ -19,8 +18,7 @@ def __virtual__():
 
 
 def install_plugin():
-    """
-    Give the package managers of this minion the hook that tells of changes, or bring
+    """Give the package managers of this minion the hook that tells of changes, or bring
     it up to date
 
     :return: a dictionary with the paths ``written`` and those ``unchanged``
@@ -41,8 +39,7 @@ def install_plugin():
 
 
 def remove_plugin():
-    """
-    Remove what :func:`install_plugin` wrote
+    """Remove what :func:`install_plugin` wrote
 
     :return: the paths that were removed
 

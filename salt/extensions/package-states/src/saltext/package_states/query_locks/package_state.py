@@ -1,6 +1,5 @@
-"""
-Packages that package states keep, hold at a version, or keep away: locks for queries of
-the extension saltext-query.
+"""Packages that package states keep, hold at a version, or keep away: locks for queries
+of the extension saltext-query.
 """
 
 import logging
@@ -14,8 +13,7 @@ except ImportError:
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
+from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT, show
 
 log = logging.getLogger(__name__)
 
@@ -29,17 +27,12 @@ def __virtual__():
 
 
 def needs():
-    """
-    Return what of each minion's documents it reads: nothing
-    """
+    """Return what of each minion's documents it reads: nothing"""
     return ()
 
 
 def locks(context):
-    """
-    Yield the packages that package states hold at a version, keep, or keep away, if
-    there are package states on this master
-    """
+    """Yield the packages that package states, if there are any, hold at a version or keep, or keep away"""
     if "package_states" not in context.opts:
         return
     try:

@@ -1,5 +1,4 @@
-"""
-Say what should be installed, and see what is
+"""Say what should be installed, and see what is
 
 :depends: psycopg2
 
@@ -57,39 +56,6 @@ from saltext.package_states.store.connection import HAS_PSYCOPG2
 
 __func_alias__ = {"set_": "set", "import_": "import"}
 
-#: What takes the place of earlier commands, which say so for one release
-MOVED = {
-    "apply": "load",
-    "assignment_history": "history",
-    "channels": "available channels=True",
-    "compile": "refresh",
-    "create": "set, with the name alone",
-    "diff": "show, with against=",
-    "export_file": "export, with name=",
-    "generations": "history",
-    "import_file": "load",
-    "import_installed": "import",
-    "list": "show",
-    "rollback": "restore",
-    "set_many": "set",
-    "upgrade": "set, with upgrade as what is wanted",
-    "verdicts": "status",
-    "who": "where",
-    **dict.fromkeys(
-        (
-            "approve",
-            "promote",
-            "promotion_history",
-            "reject",
-            "release",
-            "requests",
-            "stage_history",
-            "stages",
-        ),
-        "export, into git, where others review changes",
-    ),
-}
-
 
 def __virtual__():
     if authors.is_minion(__opts__):
@@ -99,25 +65,8 @@ def __virtual__():
     return True
 
 
-def _moved(old, new):
-    """
-    Return the function that says what takes the place of a command
-    """
-
-    def moved(*_, **__):
-        raise InvalidInput(f"package_states.{old} is gone; use package_states.{new}.")
-
-    moved.__doc__ = f"Gone: use ``package_states.{new}``"
-    return moved
-
-
-globals().update({old: _moved(old, new) for old, new in MOVED.items()})
-
-
 def _path(path):
-    """
-    Check that the caller may name files of the master, and return the path
-    """
+    """Check that the caller may name files of the master, and return the path"""
     if path is not None and authors.is_within():
         raise InvalidInput(
             "Only salt-run on the master may name its files; give the text itself, and export"
@@ -138,22 +87,14 @@ def _save(author, comment, revision, dry_run):
 
 
 def setup(uyuni=False, dry_run=False):
-    """
-    Make the tables in the database, or bring them up to this version of the extension
+    """Make the tables in the database, or bring them up to this version of the extension
 
-    What is there stays. To be called once, and again after each upgrade of the
-    extension. The role of the option ``postgres`` must be allowed to create a schema.
-    Returns the names of the steps that were ``applied``.
+    To be called once, and again after each upgrade of the extension; what is there stays.
+    The role of the option ``postgres`` must be allowed to create a schema. Returns the names
+    of the steps that were ``applied``. With ``uyuni``, it makes the views of Uyuni's tables
+    too, for ``minions: database``. With ``dry_run``, it does nothing and returns the SQL.
 
-    uyuni
-        Make the views of Uyuni's tables too, for ``minions: database``.
-
-    dry_run
-        Do nothing, and return the SQL, for an administrator who applies it.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.setup
         salt-run package_states.setup dry_run=True
@@ -174,8 +115,8 @@ def set_(
     revision=None,
     dry_run=False,
 ):  # pylint: disable=too-many-arguments
-    """
-    Say what is wanted of packages, and save the state, which is made if there is none
+    """Say what is wanted of packages, and save the state, which is made if there is
+    none
 
     name
         The state. One that is the id of a minion is that minion's own.
@@ -203,9 +144,7 @@ def set_(
     Packages that no minion of the state can get in such a version, as far as they have told,
     are returned as ``unknown``: they are saved all the same.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.set web nginx installed '>=1.22,<2.0' comment='as tested'
         salt-run package_states.set web vim,nano present
@@ -230,21 +169,16 @@ def unset(
     revision=None,
     dry_run=False,
 ):  # pylint: disable=too-many-arguments
-    """
-    Take packages out of a state: they are not managed by it any more
+    """Take packages out of a state: they are not managed by it any more
 
-    To release what a lower state says, set the package to ``unmanaged`` instead.
+    To release what a lower state says, set the package to ``unmanaged`` instead. With
+    ``delete`` the state itself is deleted: it asks for nothing, is assigned to nothing, and
+    is not shown any more. Its history stays, and :func:`restore` brings it back.
 
     package
         ``name`` or ``name:architecture``, or several with commas between them.
 
-    delete
-        Instead of that, delete the state: it asks for nothing, is assigned to nothing, and is
-        not shown any more. Its history stays, and :func:`restore` brings it back.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.unset web nginx
         salt-run package_states.unset web delete=True
@@ -264,14 +198,10 @@ def import_(
     revision=None,
     dry_run=False,
 ):  # pylint: disable=too-many-arguments
-    """
-    Take what is installed on a minion into a state, as it sent it last
+    """Take what is installed on a minion into a state, as it sent it last
 
     What a repository has becomes ``installed`` in its version, an orphan ``kept`` in
     its version. Other entries of the state stay.
-
-    minion
-        The id of the minion, see :func:`refresh`.
 
     name
         The state, by default the minion's own one. It is made if there is none.
@@ -279,9 +209,7 @@ def import_(
     packages
         A pattern of their names, such as ``nginx*``.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.import web1
         salt-run package_states.import web1 web 'nginx*' dry_run=True
@@ -293,8 +221,7 @@ def import_(
 def assign(
     name, kind, target, priority=None, author=None, comment="", dry_run=False
 ):  # pylint: disable=too-many-arguments
-    """
-    Let states apply to an organization, a group, a grain match or a minion
+    """Let states apply to an organization, a group, a grain match or a minion
 
     name
         The state, or several with commas between them.
@@ -313,9 +240,7 @@ def assign(
         Among assignments of one kind, the higher one wins. By default it is 0, or stays
         what it was.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.assign web group Webservers priority=10
         salt-run package_states.assign web,base minion web1,web2
@@ -325,12 +250,9 @@ def assign(
 
 
 def unassign(name, kind, target, author=None, comment="", dry_run=False):
-    """
-    Undo :func:`assign`
+    """Undo :func:`assign`
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.unassign web group Webservers
     """
@@ -339,21 +261,13 @@ def unassign(name, kind, target, author=None, comment="", dry_run=False):
 
 
 def show(name=None, revision=None, against=None):
-    """
-    Return all states with their newest revision and their assignments, or the entries of one
+    """Return all states with their newest revision and their assignments, or the entries of
+    one
 
-    name
-        The state, all of them by default.
+    Of a state, this is the newest ``revision`` or another one. ``against`` is one more, 0 for
+    the empty state: the ``changes`` since that are returned too.
 
-    revision
-        One of its revisions, the newest by default.
-
-    against
-        Another revision, 0 for the empty state: the ``changes`` since that are returned too.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.show
         salt-run package_states.show web
@@ -365,8 +279,7 @@ def show(name=None, revision=None, against=None):
 
 
 def status(minion=None, table=True, group=None, only=None, page=1, size=100):
-    """
-    Return what is wanted on a minion, why, and what is there; or how a fleet is
+    """Return what is wanted on a minion, why, and what is there; or how a fleet is
 
     Of a minion, this is without asking it: its packages as it sent them last, see
     :func:`refresh`. ``current`` says whether its file says what is wanted, ``held`` what is
@@ -392,9 +305,7 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
     page, size
         Which page, and how many minions it has, at most 10,000.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.status web1
         salt-run package_states.status group=Webservers only=drifting
@@ -406,19 +317,12 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
 
 
 def dry_run(minion=None, group=None):
-    """
-    Ask minions what a run would do, with the packages that would go too
+    """Ask minions what a run would do, with the packages that would go too
 
-    minion
-        The id of one, whose answer is returned as it is.
+    The answer of one minion is returned as it is, those of a group, or of all minions, by
+    id, with the ``error`` of who can't.
 
-    group
-        The minions of this group: their answers by id, or the ``error`` of who can't. All
-        minions without one of the two.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.dry_run web1
         salt-run package_states.dry_run group=Webservers
@@ -427,22 +331,13 @@ def dry_run(minion=None, group=None):
 
 
 def where(package, page=1, size=100):
-    """
-    Return which minions have a package, of which it is wanted and why, and what keeps it
+    """Return which minions have a package, of which it is wanted and why, and what keeps it
 
     What is installed is what they sent last; ``unknown`` says that the minion never sent its
     packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
-    of a minion stays as it is.
+    of a minion stays as it is. A page has at most 10,000 minions.
 
-    package
-        ``name`` or ``name:architecture``.
-
-    page, size
-        Which page, and how many minions it has, at most 10,000.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.where nginx
     """
@@ -450,15 +345,10 @@ def where(package, page=1, size=100):
 
 
 def history(name):
-    """
-    Return the revisions of a state and the changes of its assignments, the oldest first
+    """Return the revisions of a state and the changes of its assignments, the oldest first;
+    or those of all states that apply to a minion
 
-    name
-        The state; or the id of a minion, for all states that apply to it.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.history web
     """
@@ -466,21 +356,13 @@ def history(name):
 
 
 def restore(name, revision=None, day=None, author=None, comment="", dry_run=False):
-    """
-    Save the entries of an old revision of a state as a new one
+    """Save the entries of an old revision of a state as a new one
 
-    The files are the same as they were then, byte for byte, if nothing else changed.
+    It is that of a number, 0 for the empty state, or the newest one at the end of a ``day``
+    such as ``2026-11-24``, or at ``'2026-11-24 12:00'``. The files are the same as they were
+    then, byte for byte, if nothing else changed.
 
-    revision
-        The one to bring back, 0 for the empty state.
-
-    day
-        Instead of that a time, such as ``2026-11-24``, of which it is the end, or
-        ``'2026-11-24 12:00'``: the revision that was the newest one then.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.restore web 3
         salt-run package_states.restore web day=2026-11-24
@@ -490,18 +372,11 @@ def restore(name, revision=None, day=None, author=None, comment="", dry_run=Fals
 
 
 def export(path=None, name=None):
-    """
-    Return all states and assignments as YAML, which can live in git
+    """Return all states and assignments, or one state, as YAML, which can live in git
 
-    path
-        A file on the master to write it to. Without it the text is returned.
+    With ``path``, it is written to that file on the master.
 
-    name
-        The only state to export.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.export /srv/git/packages.yaml
     """
@@ -509,35 +384,19 @@ def export(path=None, name=None):
 
 
 def load(
-    path=None,
-    text=None,
-    prune=False,
-    author=None,
-    comment="",
-    seen=None,
-    dry_run=False,
+    path=None, text=None, prune=False, author=None, comment="", seen=None, dry_run=False
 ):  # pylint: disable=too-many-arguments
-    """
-    Let all states and assignments be what a YAML text says, see :func:`export`
+    """Let all states and assignments be what a YAML text says, see :func:`export`
 
-    All of it happens or nothing. What the text does not name stays.
-
-    path
-        The file with the text, on the master.
-
-    text
-        The text itself, instead of a file.
-
-    prune
-        Also empty and unassign the states that the text does not have.
+    All of it happens or nothing. What the text does not name stays; with ``prune``, those
+    states are emptied and unassigned. The text is in a file on the master, ``path``, or
+    ``text`` itself.
 
     seen
         What :func:`export` said before the change, a file on the master or the text: an error
         if somebody changed one of the states since, which this would undo.
 
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.load /srv/git/packages.yaml dry_run=True
         salt-run package_states.load /srv/git/packages.yaml comment='as of 4f0c2a1'
@@ -553,45 +412,27 @@ def load(
 
 
 def available(
-    search="*",
-    minion=None,
-    group=None,
-    channel=None,
-    channels=False,
-    page=1,
-    size=100,
+    search="*", minion=None, group=None, channel=None, channels=False, page=1, size=100
 ):  # pylint: disable=too-many-arguments
-    """
-    Return which packages there are, with their versions, the newest first
+    """Return which packages there are, with their versions, the newest first
 
     ``versions`` are those that all of the minions with this package ``manager`` can get,
     ``some`` those that only some of them can. A package of apt and one of dnf that have one
-    name are two. It is what the minions told when they
-    were refreshed last.
+    name are two. It is what the minions told when they were refreshed last.
 
     search
         A pattern of their names, such as ``nginx*``.
 
-    minion
-        What this minion can get. Without ``minion`` and ``group``, all minions count.
-
-    group
-        What the minions of this group can get.
-
-    channel
-        What this repository has only.
+    minion, group, channel
+        What this minion can get, those of this group, or what this repository has. Without
+        ``minion`` and ``group``, all minions count.
 
     channels
         Return the repositories instead: how many packages and minions they have, in how many
         states minions have them (``contents``), and of how many of these nobody told yet what
         is in them (``unknown``).
 
-    page, size
-        Which page, and how many packages it has, at most 10,000.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.available 'nginx*' group=Webservers
         salt-run package_states.available channels=True
@@ -602,20 +443,15 @@ def available(
 
 
 def refresh(minion=None):
-    """
-    Ask a minion for its packages, store them, and return its status; or write all files again
+    """Ask a minion for its packages, store them, and return its status; or write all files again
 
     Saving writes the files of what depends on the state, and the engine ``package_states``
     those of who joins, leaves and goes. Without a minion, this does it for all: it returns how
     many were compiled, which ``files`` changed, which were ``removed`` as their minions are
-    gone, who is ``gone``, who was ``renamed``, and the ``errors`` by minion.
+    gone, who is ``gone``, who was ``renamed``, and the ``errors`` by minion. For many minions,
+    there is ``pkgset.refresh``.
 
-    minion
-        The id of the minion; for many of them, there is ``pkgset.refresh``.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run package_states.refresh web1
         salt-run package_states.refresh

@@ -1,6 +1,4 @@
-"""
-Runner for the package lists that the master stores
-===================================================
+"""Runner for the package lists that the master stores
 
 The engine :py:mod:`pkgset <saltext.package_states.engines.pkgset>` keeps them up to date by itself.
 This is for a first time, and for minions that were away for long. Call it by hand or from the
@@ -37,8 +35,7 @@ def __virtual__():
 
 
 def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
-    """
-    Ask minions for their packages, so many at a time, and store what they answer
+    """Ask minions for their packages, so many at a time, and store what they answer
 
     Returns the minions under ``stored``, ``failed`` (with the reason) and
     ``silent``.
@@ -86,10 +83,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             part = minions[begin : begin + batch]
             silent = set(part)
             for minion, answer in returns.ask(
-                client,
-                part,
-                lists.function(__opts__),
-                timeout=timeout,
+                client, part, lists.function(__opts__), timeout=timeout
             ):
                 silent.discard(minion)
                 packages = answer["return"]
@@ -113,9 +107,7 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
 
 
 def _offers(client, lacking, timeout, failed):
-    """
-    Ask for what repositories have, each thing of one minion
-    """
+    """Ask for what repositories have, each thing of one minion"""
     while taken := lacking.take(time.monotonic()):
         minion, digests = taken
         answers = dict(returns.ask(client, [minion], FUNCTION, digests, timeout))
@@ -128,8 +120,7 @@ def _offers(client, lacking, timeout, failed):
 
 
 def packages(minion=None, names="*"):
-    """
-    Return the stored packages of a minion with their versions, without asking it
+    """Return the stored packages of a minion with their versions, without asking it
 
     minion
         The id of the minion.

@@ -1,5 +1,4 @@
-"""
-Packages as a package state wants them
+"""Packages as a package state wants them
 
 The runner :mod:`package_states <saltext.package_states.runners.package_states>` compiles package
 states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock:
@@ -66,8 +65,8 @@ def _result(name, result, comment, changes=None):
 
 
 def locks(name, packages, protected=(), scope="", trouble=None):
-    """
-    Bring all packages of this minion into the state that is wanted, and set their locks
+    """Bring all packages of this minion into the state that is wanted, and set their
+    locks
 
     All of them are planned first, and what the package manager's own solver accepts is
     done in one call; then all locks are set at once. The other states of this module
@@ -177,10 +176,7 @@ def locks(name, packages, protected=(), scope="", trouble=None):
 
 
 def _beside(scope):
-    """
-    Return the other scopes of this run, and what they want: by package, the policies by
-    scope
-    """
+    """Return the other scopes of this run, and what they want: by package, the policies by scope"""
     scopes, found = [], {}
     for chunk in globals().get("__lowstate__") or ():
         if chunk.get("state") != __virtualname__ or chunk.get("fun") != "locks":
@@ -199,10 +195,7 @@ def _beside(scope):
 
 
 def _recovered(manager, entries, protected, test):
-    """
-    Tidy up after a run that was killed, and return what to say of it, a list, and the
-    changes
-    """
+    """Tidy up after a run that was killed, and return what to say of it, a list, and the changes"""
     notes = journal.unfinished()
     if notes is None:
         return [], {}
@@ -216,15 +209,12 @@ def _recovered(manager, entries, protected, test):
 
 
 def _asked(entry):
-    """
-    Return what tells whether a state asks for what was planned
-    """
+    """Return what tells whether a state asks for what was planned"""
     return entry.wanted, entry.version, entry.floor, bool(__opts__["test"])
 
 
 def _keep(stories):
-    """
-    Keep what became of each package for its own state
+    """Keep what became of each package for its own state
 
     stories
         Pairs of an item and its story, by key.
@@ -235,9 +225,7 @@ def _keep(stories):
 
 
 def _story(manager, entry, made, outcome):
-    """
-    Return the result, the comment and the changes of a package
-    """
+    """Return the result, the comment and the changes of a package"""
     key, decision = entry.key, made.decisions[entry.key]
     if key in made.refused:
         return False, f"{key} was left as it is: {made.refused[key]}", {}
@@ -269,18 +257,15 @@ def _story(manager, entry, made, outcome):
 
 
 def _both(story, other):
-    """
-    Return what became of a package in two architectures: the worse of two stories, and the
-    changes of both
+    """Return what became of a package in two architectures: the worse of two stories,
+    and the changes of both
     """
     worse = min(story, other, key=lambda one: (False, None, True).index(one[0]))
     return worse[0], worse[1], {**story[2], **other[2]}
 
 
 def _planned(manager, entry, decision, also):
-    """
-    Return the comment and the changes of a dry run
-    """
+    """Return the comment and the changes of a dry run"""
     text = "it would be removed"
     if decision.action == INSTALL:
         text = f"version {decision.version} would be installed"
@@ -298,9 +283,7 @@ def _planned(manager, entry, decision, also):
 
 
 def _apply(wanted, name, version=None, floor=None, source=""):
-    """
-    Return what became of a package in this run
-    """
+    """Return what became of a package in this run"""
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)
@@ -322,8 +305,7 @@ def _apply(wanted, name, version=None, floor=None, source=""):
 
 
 def installed(name, version=None, floor=None, source=""):
-    """
-    A package is installed in a version that meets a condition, and stays at it
+    """A package is installed in a version that meets a condition, and stays at it
 
     name
         The package, ``name`` or ``name:architecture``.
@@ -343,77 +325,37 @@ def installed(name, version=None, floor=None, source=""):
 
 
 def present(name, version=None, source=""):
-    """
-    A package is installed in a version that meets a condition, and updates are welcome
+    """A package is installed in a version that meets a condition, and updates are welcome
 
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    version
-        What the version must fulfil, as for :func:`installed`.
-
-    source
-        Where the entry comes from, for the comment.
+    The arguments are those of :func:`installed`.
     """
     return _apply(items.PRESENT, name, version, None, source)
 
 
 def latest(name, source=""):
-    """
-    A package is installed in the version that the package manager prefers
+    """A package is installed in the version that the package manager prefers
 
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    source
-        Where the entry comes from, for the comment.
+    The arguments are those of :func:`installed`.
     """
     return _apply(items.LATEST, name, None, None, source)
 
 
 def removed(name, version=None, source=""):
-    """
-    A package is not installed, or not in the versions that meet a condition
+    """A package is not installed, or not in the versions that meet a condition
 
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    version
-        The versions that are removed, as for :func:`installed`.
-
-    source
-        Where the entry comes from, for the comment.
+    The arguments are those of :func:`installed`.
     """
     return _apply(items.REMOVED, name, version, None, source)
 
 
 def purged(name, version=None, source=""):
-    """
-    As :func:`removed`, and the configuration of the package goes too
-
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    version
-        The versions that are removed, as for :func:`installed`.
-
-    source
-        Where the entry comes from, for the comment.
-    """
+    """As :func:`removed`, and the configuration of the package goes too"""
     return _apply(items.PURGED, name, version, None, source)
 
 
 def kept(name, version=None, source=""):
-    """
-    What is installed of a package stays as it is: for orphans
+    """What is installed of a package stays as it is, or an exact version: for orphans
 
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    version
-        The exact version to keep. Without it, the one that is found first.
-
-    source
-        Where the entry comes from, for the comment.
+    Without a version it is the one that is found first.
     """
     return _apply(items.KEPT, name, version, None, source)

@@ -1,3 +1,1 @@
-"""
-What is there beside what is wanted, as plain data.
-"""
+"""What is there beside what is wanted, as plain data."""

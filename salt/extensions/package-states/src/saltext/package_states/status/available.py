@@ -1,6 +1,4 @@
-"""
-Which packages minions can get, in which versions, in pages.
-"""
+"""Which packages minions can get, in which versions, in pages."""
 
 import re
 
@@ -17,27 +15,9 @@ SECONDS = 20
 
 
 def page(
-    opts,
-    search="*",
-    minion=None,
-    group=None,
-    channel=None,
-    number=1,
-    size=100,
+    opts, search="*", minion=None, group=None, channel=None, number=1, size=100
 ):  # pylint: disable=too-many-arguments
-    """
-    Return the packages that there are for a minion, a group, or in a channel, as plain data
-
-    :param dict opts: the options of the master
-    :param str search: a pattern of the names of packages, such as ``nginx*``
-    :param str minion: the id of a minion
-    :param str group: the name or id of a group
-    :param str channel: the name of a repository
-    :param int number: that of the page, from 1 on
-    :param int size: how many packages a page has
-    :raises InvalidInput: if one of these is none
-    :raises NotThere: if there is no such minion, group or channel, or none of them told
-    """
+    """Return the packages that minions can get, or one, or that a channel has, as plain data"""
     pages.numbers(number, size)
     if minion is not None and group is not None:
         raise InvalidInput("Name a minion or a group, not both.")
@@ -66,9 +46,7 @@ def page(
 
 
 def _nothing(minion, group, channel):
-    """
-    Return the error that nobody has told anything
-    """
+    """Return the error that nobody has told anything"""
     if channel is not None:
         return (
             f"No minion that was asked for has a channel {channel!r}; see"
@@ -81,9 +59,7 @@ def _nothing(minion, group, channel):
 
 
 def _pattern(search):
-    """
-    Return the regular expression of PostgreSQL that a search means
-    """
+    """Return the regular expression of PostgreSQL that a search means"""
     search = str(search)
     if len(search) > LONGEST or "\0" in search:
         raise InvalidInput(
@@ -95,12 +71,7 @@ def _pattern(search):
 
 
 def _sets(connection, ids, channel):
-    """
-    Return the sets of digests that minions have, lists of frozen sets by package manager,
-    and how many minions have told of what they have
-
-    Minions of the same repositories have the same set, so there are few of them.
-    """
+    """Return the few sets of digests that minions have by package manager, and how many told of them"""
     rows = store.ask(
         connection,
         "SELECT platform, array_agg(DISTINCT digests), count(*)::int FROM ("
@@ -123,9 +94,8 @@ def _sets(connection, ids, channel):
 
 
 def _found(connection, digests, pattern, begin, size):
-    """
-    Return how many packages match, and a page of them: name, package manager, and by digest
-    the name of the repository and the versions
+    """Return how many packages match, and a page of them: name, package manager, and by
+    digest the name of the repository and the versions
 
     A package of apt and one of dnf that have one name are two, as their versions can't be
     compared.
@@ -161,11 +131,7 @@ def _found(connection, digests, pattern, begin, size):
 
 
 def _row(package, manager, digests, names, there, sets):
-    """
-    Return one package of a page
-
-    :param sets: the sets of digests that minions with this package manager have
-    """
+    """Return one package of a page"""
     by_digest = dict(zip(digests, map(frozenset, there)))
     every = [
         frozenset().union(*(by_digest.get(digest, ()) for digest in some))
@@ -185,12 +151,7 @@ def _row(package, manager, digests, names, there, sets):
 
 
 def channels(opts):
-    """
-    Return the repositories of all minions by name: how many packages and minions they
-    have, in how many contents, and when the newest of these came
-
-    :param dict opts: the options of the master
-    """
+    """Return by name how many packages, minions and contents repositories have, and since when"""
     with store.reading(opts) as connection:
         rows = store.ask(
             connection,

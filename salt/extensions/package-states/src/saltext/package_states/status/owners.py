@@ -1,8 +1,5 @@
-"""
-Who has a package, and who wants it.
-"""
+"""Who has a package, and who wants it."""
 
-import saltext.package_states.model.difference as difference
 import saltext.package_states.model.item as items
 import saltext.package_states.model.resolver as resolver
 import saltext.package_states.status.page as pages
@@ -13,15 +10,7 @@ CONFLICT = "conflict"
 
 
 def page(opts, key, number=1, size=100):
-    """
-    Return the minions that have a package or of which it is wanted, as plain data
-
-    :param dict opts: the options of the master
-    :param str key: ``name`` or ``name:architecture``
-    :param int number: that of the page, from 1 on
-    :param int size: how many minions a page has
-    :raises InvalidInput: if the page or its size is none
-    """
+    """Return the minions that have a package or of which it is wanted, as plain data"""
     pages.numbers(number, size)
     asked = items.make(key, items.UNMANAGED)
     with store.reading(opts) as connection:
@@ -65,19 +54,14 @@ def page(opts, key, number=1, size=100):
 
 
 def _mine(fleet, minion, asked):
-    """
-    Return how a minion calls a package, which is without its own architecture
-    """
+    """Return how a minion calls a package, which is without its own architecture"""
     if not asked.architecture:
         return asked.key
     return resolver.bare(asked, fleet.architecture(minion)).key
 
 
 def _there(connection, fleet, asked):
-    """
-    Return the versions that minions have, as text, and whether they hold or lock the package,
-    by id
-    """
+    """Return the versions, as text, and whether the package is held or locked, by minion"""
     keys = sorted({asked.key, asked.name})
     rows = store.ask(
         connection,
@@ -94,18 +78,13 @@ def _there(connection, fleet, asked):
 
 
 def _halted(fleet):
-    """
-    Return the minions whose files stay as they are, whatever applies to them: why, by id
-    """
+    """Return the minions whose files stay as they are, whatever applies to them: why, by id"""
     found = fleet.minions(sorted(fleet.collided)) if fleet.collided else {}
     return {name: fleet.halted(minion) for name, minion in found.items()}
 
 
 def _wanted(connection, fleet, asked, halted):
-    """
-    Return what is wanted of a package, as a word and as text, and by which state, by the id
-    of the minion
-    """
+    """Return what is wanted of a package, as word and text, and by which state, by minion"""
     states = {state.id: state for state in store.states(connection)}
     minions = {}
     for one, revision in store.newest(connection, states).items():
@@ -125,7 +104,7 @@ def _wanted(connection, fleet, asked, halted):
         for verdict in resolver.resolve(sources, native, conflicts):
             if verdict.item.key == mine:
                 item, source = verdict.item, verdict.source.label
-                found[minion] = (item.wanted, difference.show(item), source)
+                found[minion] = (item.wanted, items.show(item), source)
         if mine in conflicts:
             found[minion] = (CONFLICT, CONFLICT, str(conflicts[mine]))
     return found

@@ -1,5 +1,4 @@
-"""
-The status of a fleet, counted and in pages.
+"""The status of a fleet, counted and in pages.
 
 Whether a minion is as it should be is worked out when it sends its packages and when
 somebody asks after a change of what is wanted, and kept until then: a page of ten
@@ -32,13 +31,7 @@ MOST = 10000
 
 
 def work_out(connection, fleet, sent):
-    """
-    Compare minions with what is wanted, and keep the result
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param Fleet fleet: the minions, of which nothing else may be wanted meanwhile
-    :param dict sent: when they sent their packages, by id
-    """
+    """Compare minions with what is wanted, and keep the result"""
     minions = fleet.minions(sorted(sent))
     sources, found = fleet.sources(minions), []
     for name, minion in minions.items():
@@ -57,13 +50,7 @@ def work_out(connection, fleet, sent):
 
 
 def numbers(number, size):
-    """
-    Check which page is asked for
-
-    :param int number: that of the page, from 1 on
-    :param int size: how many rows a page has
-    :raises InvalidInput: if one of these is none
-    """
+    """Check which page is asked for"""
     for value, kind, most in ((number, "page", 2**31), (size, "size", MOST)):
         if (
             isinstance(value, bool)
@@ -74,37 +61,18 @@ def numbers(number, size):
 
 
 def cut(rows, number, size):
-    """
-    Return a page of rows, with its number and how many pages there are
-
-    :param list rows: all of them
-    :param int number: that of the page, from 1 on
-    :param int size: how many rows a page has
-    """
+    """Return a page of rows, with its number and how many pages there are"""
     begin = (number - 1) * size
     return {**of(len(rows), number, size), "minions": rows[begin : begin + size]}
 
 
 def of(total, number, size):
-    """
-    Return the number of a page and how many pages there are
-
-    :param int total: how many rows there are
-    """
+    """Return the number of a page and how many pages there are"""
     return {"page": number, "pages": max(1, -(-total // size))}
 
 
 def page(opts, group=None, only=None, number=1, size=100):
-    """
-    Return how many minions there are of each verdict, and a page of them, as plain data
-
-    :param dict opts: the options of the master
-    :param str group: the name or id of a group, None for all minions
-    :param str only: one of :data:`VERDICTS`, None for all
-    :param int number: that of the page, from 1 on
-    :param int size: how many minions a page has
-    :raises InvalidInput: if one of these is none
-    """
+    """Return the counts of each verdict, and a page of all minions or some, as plain data"""
     numbers(number, size)
     if only is not None and only not in VERDICTS:
         raise InvalidInput(
@@ -132,13 +100,7 @@ def page(opts, group=None, only=None, number=1, size=100):
 
 
 def members(fleet, group):
-    """
-    Return the ids of the minions of a group, or of all
-
-    :param Fleet fleet: the minions
-    :param str group: the name or id of a group, None for all minions
-    :raises NotThere: if there is no such group, or more than one
-    """
+    """Return the ids of the minions of a group, or of all"""
     ids = fleet.registry.minions()
     if group is None:
         return ids
@@ -174,11 +136,7 @@ def _row(row, silent):
 
 
 def table(found):
-    """
-    Return a page as a table for people
-
-    :param dict found: what :func:`page` returned
-    """
+    """Return a page as a table for people"""
     counts = dict(found["counts"])
     total = counts.pop("minions")
     head = f"{total} minions: " + ", ".join(f"{n} {what}" for what, n in counts.items())

@@ -1,63 +1,28 @@
-"""
-The verdicts for a minion beside what is installed on it.
-"""
+"""The verdicts for a minion beside what is installed on it."""
 
 from typing import NamedTuple
 
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts, decide
-from saltext.package_states.model.difference import show
-from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING
+from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING, show
 from saltext.package_states.model.resolver import managed
 
 
 class Row(NamedTuple):
-    """
-    One package of a minion
+    """One package of a minion"""
 
-    package
-        ``name`` or ``name:architecture``.
-
-    version
-        The version of the specification's table: ``Latest``, a version, or
-        nothing.
-
-    condition
-        ``Equal``, ``More than`` and so on, or nothing.
-
-    state
-        ``Installed`` or ``Absent``, with what is special about it.
-
-    verdict
-        What is wanted, as text.
-
-    source
-        Where the verdict comes from.
-
-    overruled
-        The states that were overruled.
-
-    found
-        The versions that are installed, as text.
-
-    consistent
-        Whether what is installed is what is wanted.
-
-    reason
-        Why not.
-    """
-
-    package: str
+    package: str  # ``name`` or ``name:architecture``
+    # the version of the specification's table: ``Latest``, a version, or nothing
     version: str
-    condition: str
-    state: str
-    verdict: str
-    source: str
-    overruled: tuple
-    found: str
-    consistent: bool
-    reason: str
+    condition: str  # ``Equal``, ``More than`` and so on, or nothing
+    state: str  # ``Installed`` or ``Absent``, with what is special about it
+    verdict: str  # what is wanted, as text
+    source: str  # where the verdict comes from
+    overruled: tuple  # the states that were overruled
+    found: str  # the versions that are installed, as text
+    consistent: bool  # whether what is installed is what is wanted
+    reason: str  # why not
 
 
 CONDITIONS = {
@@ -71,13 +36,7 @@ CONDITIONS = {
 
 
 def rows(verdicts, manager, packages):
-    """
-    Return a tuple of :class:`Row`, one for each package that is managed
-
-    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
-    :param str manager: ``apt``, ``zypper`` or ``dnf``, or None
-    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
-    """
+    """Return a tuple of :class:`Row`, one for each package that is managed"""
     others = {}
     for key, there in packages.items():
         name, colon, _ = key.partition(":")
@@ -139,12 +98,7 @@ def _state(item, there):
 
 
 def summary(minion, found):
-    """
-    Return the status of a minion as plain data
-
-    :param str minion: its id
-    :param found: what :func:`rows` returned
-    """
+    """Return the status of a minion as plain data"""
     return {
         "minion": minion,
         "consistent": all(row.consistent for row in found),
@@ -164,13 +118,7 @@ def summary(minion, found):
 
 
 def holds(verdicts, packages):
-    """
-    Return the packages that a minion holds or locks and of which nothing is wanted that
-    would do so, sorted
-
-    :param verdicts: see :func:`saltext.package_states.model.resolver.resolve`
-    :param dict packages: what the minion sent, see :mod:`saltext.package_states.store.refresh`
-    """
+    """Return the packages that a minion holds or locks while nothing is wanted that would, sorted"""
     ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKING}
     return sorted(
         key for key, there in packages.items() if there.get("held") and key not in ours
@@ -178,12 +126,7 @@ def holds(verdicts, packages):
 
 
 def people(status, found):
-    """
-    Return the status of a minion as a text with a table
-
-    :param dict status: see :func:`saltext.package_states.status.views.status`
-    :param found: what :func:`rows` returned
-    """
+    """Return the status of a minion as a text with a table"""
     head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
     known = status["refreshed"] is not None
     lines = [head] + [
@@ -228,13 +171,7 @@ def people(status, found):
 
 
 def security(found, newer):
-    """
-    Return what to say of security updates, one sentence for people
-
-    :param found: what :func:`rows` returned
-    :param dict newer: the versions that are newer than what is installed, lists by
-        package, the newest first; None if that is not known
-    """
+    """Return a sentence on security updates, of which ``newer`` is None if that is not known"""
     if newer is None:
         return "Whether it lacks security updates is not known: none of its repositories tells."
     if not newer:

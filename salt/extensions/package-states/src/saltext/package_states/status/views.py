@@ -1,8 +1,6 @@
-"""
-What is in the tables, as plain data: what the runner shows.
-"""
+"""What is in the tables, as plain data: what the runner shows."""
 
-import saltext.package_states.model.difference as difference
+import saltext.package_states.model.item as items
 import saltext.package_states.status.rows as statuses
 import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.tables as store
@@ -10,12 +8,7 @@ from saltext.package_states.compile.fleet import Fleet
 
 
 def states(opts):
-    """
-    Return all states by name, with their newest revision and their assignments; but for
-    those that were emptied and apply to nothing
-
-    :param dict opts: the options of the master
-    """
+    """Return all states by name, but for those that were emptied and apply to nothing"""
     with store.reading(opts) as connection:
         known = store.states(connection)
         newest = store.newest(connection, [one.id for one in known])
@@ -41,14 +34,7 @@ def _assigned(fleet, where):
 
 
 def state(opts, name, revision=None, against=None):
-    """
-    Return the entries of a state, and to whom it is assigned
-
-    :param dict opts: the options of the master
-    :param str name: that of the state
-    :param revision: the number of one of its revisions, None for the newest
-    :param against: the number of another one, to return the ``changes`` since that
-    """
+    """Return the entries of a state in its newest or another revision, and where it is assigned"""
     with store.reading(opts) as connection:
         where = store.state(connection, name)
         found = store.chosen(connection, where, revision)
@@ -61,22 +47,16 @@ def state(opts, name, revision=None, against=None):
             "comment": found.comment,
             "created": found.created,
             "assigned": assigned,
-            "packages": {entry.key: difference.show(entry) for entry in found.items},
+            "packages": {entry.key: items.show(entry) for entry in found.items},
         }
         if against is not None:
             old = store.revision(connection, where, against)
-            shown["changes"] = difference.between(old.items, found.items)
+            shown["changes"] = items.between(old.items, found.items)
     return shown
 
 
 def history(opts, name):
-    """
-    Return what became of a state and of its assignments, or of all states that apply to a
-    minion, the oldest first
-
-    :param dict opts: the options of the master
-    :param str name: that of the state, or the id of a minion
-    """
+    """Return what became of a state, or of all that apply to a minion, the oldest first"""
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         known = {where.id: where.name for where in store.states(connection)}
@@ -87,41 +67,39 @@ def history(opts, name):
             # says that there is none
             ids = [store.state(connection, name).id]
         rows = store.changes(connection, ids)
-        revisions = store.history(connection, ids)
     found = []
-    for number, revision, kind, target, priority, author, comment, created in rows:
-        row = {
-            "state": known[number],
-            "author": author,
-            "comment": comment,
-            "created": created,
-        }
+    for (
+        number,
+        revision,
+        contents,
+        parent,
+        entries,
+        before,
+        *assigned,
+        who,
+        why,
+        when,
+    ) in rows:
+        row = {"state": known[number], "author": who, "comment": why, "created": when}
         if revision is None:
+            kind, target, priority = assigned
             change = "unassigned" if priority is None else "assigned"
             row.update(change=change, kind=kind, target=target, priority=priority)
         else:
-            one = revisions[number][revision - 1]
-            before = revisions[number][revision - 2].items if revision > 1 else ()
             row.update(
                 change="saved",
                 revision=revision,
-                contents=one.contents,
-                parent=one.parent,
-                packages=len(one.items),
-                changes=difference.between(before, one.items),
+                contents=contents,
+                parent=parent,
+                packages=len(entries),
+                changes=items.between(before, entries),
             )
         found.append(row)
     return found
 
 
 def status(service, minion, table=True):
-    """
-    Return what is wanted on a minion, why, and what is there
-
-    :param Service service: see :class:`saltext.package_states.master.service.Service`
-    :param str minion: its id
-    :param bool table: a table for people, or else data
-    """
+    """Return what is wanted on a minion, why, and what is there, as data or a table"""
     with store.reading(service.opts) as connection:
         fleet = Fleet(service.opts, connection)
         one = fleet.minion(minion)

@@ -1,3 +1,1 @@
-"""
-What is in PostgreSQL.
-"""
+"""What is in PostgreSQL."""

@@ -1,5 +1,4 @@
-"""
-Connections to the PostgreSQL that holds package states
+"""Connections to the PostgreSQL that holds package states
 
 Its parameters are those of the option ``postgres`` of the master, and over them those
 of ``postgres`` under ``package_states``:
@@ -59,11 +58,7 @@ _kept = {}
 
 
 def get_params(opts):
-    """
-    Return the parameters of a connection, a dictionary
-
-    :param dict opts: the options of the master
-    """
+    """Return the parameters of a connection, a dictionary"""
     configured = {
         **(opts.get("postgres") or {}),
         **((opts.get("package_states") or {}).get("postgres") or {}),
@@ -76,14 +71,7 @@ def get_params(opts):
 
 
 class Connection:
-    """
-    A connection in autocommit mode, whose owner begins and ends transactions
-
-    statement_timeout
-        The seconds after which the server cancels a statement, 0 for never.
-
-    All other parameters are those of libpq.
-    """
+    """A connection in autocommit mode; a timeout of 0 is none, other parameters are libpq's"""
 
     def __init__(self, statement_timeout=0, **params):
         self.pid = os.getpid()
@@ -105,18 +93,13 @@ class Connection:
             raise
 
     def execute(self, query, values=None):
-        """
-        Execute a query and wait for its result
-        """
+        """Execute a query, and return its rows if it has any"""
         self._cursor.execute(query, values)
         self.used = time.monotonic()
+        return self._cursor.fetchall() if self._cursor.description else []
 
     def commit(self):
-        """
-        Commit the transaction
-
-        :raises PackageStateError: if the connection breaks, and nobody knows what came of it
-        """
+        """Commit the transaction, or say that nobody knows what came of it"""
         try:
             self.execute("COMMIT")
         except psycopg2.Error as exc:
@@ -128,16 +111,8 @@ class Connection:
                 " missing, and run package_states.refresh."
             ) from None
 
-    def fetchall(self):
-        """
-        Return the rows of the last result
-        """
-        return self._cursor.fetchall()
-
     def usable(self):
-        """
-        Return whether another query may be sent, as far as one can tell beforehand
-        """
+        """Return whether another query may be sent, as far as one can tell beforehand"""
         if self._conn.closed or time.monotonic() - self.used > KEEP_IDLE:
             return False
         try:
@@ -147,8 +122,7 @@ class Connection:
         return True
 
     def close(self):
-        """
-        Close the connection, which rolls back what is not committed
+        """Close the connection, which rolls back what is not committed
 
         In a process that was forked this leaves it alone: the server would end the
         session of the parent, whose socket it is.
@@ -170,12 +144,7 @@ AWAY = "see the option postgres in the configuration of the master, and that the
 
 @contextlib.contextmanager
 def told(what=None):
-    """
-    Raise what psycopg2 raises inside as one sentence
-
-    :param str what: what to do next, None for what is usual
-    :raises PackageStateError: says what PostgreSQL says
-    """
+    """Raise what psycopg2 raises inside as one sentence that ends with what to do next"""
     if not HAS_PSYCOPG2:
         raise PackageStateError(
             "Package states need psycopg2; install it for the master."
@@ -195,13 +164,10 @@ def told(what=None):
 
 @contextlib.contextmanager
 def kept(opts):
-    """
-    Yield the connection of this process, each of whose queries is a transaction
+    """Yield the connection of this process, each of whose queries is a transaction
 
     One that was closed meanwhile, as by a restart of the server, is replaced. Threads
     never share one: whoever finds it in use gets another.
-
-    :param dict opts: the options of the master
     """
     params = get_params(opts)
     key = (os.getpid(), tuple(sorted(params.items())))

@@ -1,5 +1,4 @@
-"""
-What the repositories of minions have, in the database.
+"""What the repositories of minions have, in the database.
 
 A minion tells the digests of what its repositories have. What is behind a digest that is
 not known yet is asked of one of its minions, and kept once for all of them.
@@ -21,11 +20,7 @@ MOST = 32 * 1024 * 1024
 
 
 def check(repositories):
-    """
-    Return whether a minion told of its repositories, and of nothing else
-
-    :param repositories: what it sent: names by digest
-    """
+    """Return whether a minion told of its repositories, and of nothing else"""
     return (
         isinstance(repositories, dict)
         and len(repositories) <= REPOSITORIES
@@ -41,14 +36,7 @@ def _is_digest(value):
 
 
 def keep(connection, minion, repositories):
-    """
-    Keep which repositories a minion has, and return the digests of those of which nobody
-    has told yet what they have, a list
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param str minion: its id; its packages are stored already
-    :param dict repositories: names by digest
-    """
+    """Keep which repositories a minion has, and return the digests that nobody has told of yet"""
     digests = sorted(repositories)
     gone = tables.ask(
         connection,
@@ -61,7 +49,7 @@ def keep(connection, minion, repositories):
         connection,
         "INSERT INTO package_states.minion_repository (minion_id, digest, name)"
         " SELECT %s, * FROM unnest(%s::text[], %s::text[])"
-        " ON CONFLICT DO NOTHING RETURNING digest",
+        " ON CONFLICT DO NOTHING",
         minion,
         digests,
         [repositories[digest] for digest in digests],
@@ -77,28 +65,20 @@ def keep(connection, minion, repositories):
 
 
 def tidy(connection):
-    """
-    Forget what repositories had that no minion has any more
-    """
+    """Forget what repositories had that no minion has any more"""
     tables.ask(
         connection,
         "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
-        " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)"
-        " RETURNING digest",
+        " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)",
     )
 
 
 def store(opts, minion, answer):
-    """
-    Store what a minion answered to :data:`saltext.package_states.master.lacking.FUNCTION`, and return the digests
+    """Store what a minion answered to
+    :data:`saltext.package_states.master.lacking.FUNCTION`, and return the digests
 
     Each is made again of what it stands for: a minion can't say anything of the
     repositories of others.
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :param answer: what it sent
-    :raises InvalidInput: if that is something else
     """
     found = {}
     with tables.reading(opts) as connection:
@@ -136,7 +116,7 @@ def store(opts, minion, answer):
                 " ON CONFLICT DO NOTHING RETURNING digest)"
                 " INSERT INTO package_states.offer (digest, package, versions)"
                 " SELECT made.digest, key, ARRAY(SELECT jsonb_array_elements_text(value))"
-                " FROM made, jsonb_each(%s::jsonb) RETURNING 1",
+                " FROM made, jsonb_each(%s::jsonb)",
                 digest,
                 name,
                 platform,
@@ -148,12 +128,7 @@ def store(opts, minion, answer):
 
 
 def versions(connection, minions):
-    """
-    Return the versions that the repositories of minions have, lists by id and package
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param list minions: their ids
-    """
+    """Return the versions that the repositories of minions have, lists by id and package"""
     rows = tables.ask(
         connection,
         "SELECT m.minion_id, o.package, o.versions FROM package_states.minion_repository AS m"
@@ -167,14 +142,7 @@ def versions(connection, minions):
 
 
 def offered(connection, minions, keys):
-    """
-    Return which versions of packages some minions have or can get, as lists by package, or
-    None if none of them told what its repositories have
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param list minions: their ids
-    :param list keys: packages, each ``name`` or ``name:architecture``
-    """
+    """Return the versions that some minions have or can get, by package; None if none of them told"""
     if not tables.ask(
         connection,
         "SELECT FROM package_states.minion_repository WHERE minion_id = ANY(%s) LIMIT 1",

@@ -1,5 +1,4 @@
-"""
-The packages that a minion sent, and its status.
+"""The packages that a minion sent, and its status.
 
 :func:`saltext.package_states.modules.package_state.inventory` returns them:
 
@@ -47,12 +46,7 @@ _FIELDS = {
 
 
 def check(inventory):
-    """
-    Check that a minion sent its packages, and nothing else
-
-    :param inventory: what it sent
-    :raises InvalidInput: if it did not
-    """
+    """Check that a minion sent its packages, and nothing else"""
     good = (
         isinstance(inventory, dict)
         and inventory.get("platform") in MANAGERS
@@ -78,9 +72,7 @@ def check(inventory):
 
 
 def _versions(found):
-    """
-    Return whether these are versions by package
-    """
+    """Return whether these are versions by package"""
     return (
         isinstance(found, dict)
         and len(found) <= PACKAGES
@@ -112,15 +104,7 @@ def _entry(there):
 
 
 def store(opts, minion, inventory):
-    """
-    Store the packages that a minion sent, and return the digests of what its repositories
-    have that nobody has told yet, a list, see :mod:`saltext.package_states.store.offers`
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :param dict inventory: what it sent
-    :raises PackageStateError: if it sent something else
-    """
+    """Store what a minion sent, and return the digests that nobody has told of yet"""
     check(inventory)
     with tables.reading(opts) as connection:
         # what was worked out is of the list before; neither is there without the other
@@ -135,54 +119,29 @@ def store(opts, minion, inventory):
 
 
 def mark(opts, minions, why):
-    """
-    Let the status of minions say that their packages are others than what is stored
-
-    :param dict opts: the options of the master
-    :param minions: the ids of minions
-    :param str why: how it is known
-    """
+    """Let the status of minions say that their packages are others than what is stored"""
     with tables.reading(opts) as connection:
         tables.ask(
             connection,
-            "UPDATE package_states.package_list SET behind = %s WHERE minion_id = ANY(%s)"
-            " RETURNING minion_id",
+            "UPDATE package_states.package_list SET behind = %s WHERE minion_id = ANY(%s)",
             names.line(why)[:500],
             list(minions),
         )
 
 
 class Sent(NamedTuple):
-    """
-    What a minion sent last
+    """What a minion sent last"""
 
-    packages
-        Its packages; empty if it never sent any.
-
-    refreshed
-        When it did, as text, None if it never did.
-
-    behind
-        Why its packages are others now, None if nothing tells that they are.
-
-    security
-        The newer versions that mend the security of what it has, lists by package, the
-        newest first; None if it can't tell.
-    """
-
-    packages: dict
-    refreshed: str
-    behind: str
+    packages: dict  # its packages; empty if it never sent any
+    refreshed: str  # when it did, as text, None if it never did
+    behind: str  # why its packages are others now, None if nothing tells that they are
+    # the newer versions that mend the security of what it has, lists by package, the
+    # newest first; None if it can't tell
     security: dict
 
 
 def sent(connection, minion):
-    """
-    Return what a minion sent last, see :class:`Sent`
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param str minion: its id
-    """
+    """Return what a minion sent last, see :class:`Sent`"""
     rows = tables.ask(
         connection,
         "SELECT packages, refreshed::text, behind, security FROM package_states.package_list"
@@ -194,14 +153,7 @@ def sent(connection, minion):
 
 
 def installed(opts, minion):
-    """
-    Return the versions of the packages that a minion had when it sent them last, as
-    ``pkg.list_pkgs`` does
-
-    :param dict opts: the options of the master
-    :param str minion: its id
-    :raises NotThere: if it never sent its packages
-    """
+    """Return the versions that a minion had when it sent them, as ``pkg.list_pkgs`` does"""
     with tables.reading(opts) as connection:
         found = packages(connection, Fleet(opts, connection).minion(minion))
     return {
@@ -212,13 +164,7 @@ def installed(opts, minion):
 
 
 def packages(connection, minion):
-    """
-    Return the packages that a minion sent last
-
-    :param connection: see :func:`saltext.package_states.store.tables.reading`
-    :param Minion minion: the minion
-    :raises NotThere: if it never did
-    """
+    """Return the packages that a minion sent last"""
     found = sent(connection, minion.id)
     if found.refreshed is None:
         raise NotThere(found.behind)

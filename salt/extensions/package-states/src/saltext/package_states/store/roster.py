@@ -1,6 +1,4 @@
-"""
-Who is and was a minion, in the database, and what is theirs under another id.
-"""
+"""Who is and was a minion, in the database, and what is theirs under another id."""
 
 import saltext.package_states.store.tables as store
 
@@ -18,12 +16,7 @@ _UNASSIGNED = (
 
 
 def adopt(connection, ids):
-    """
-    Let states that are assigned to nothing be the own ones of the minions of their name, and
-    return their names
-
-    :param ids: the ids of minions
-    """
+    """Let states that nothing is assigned be the own ones of minions, and return their names"""
     rows = store.ask(
         connection,
         "UPDATE package_states.state AS s SET own = TRUE WHERE name = ANY(%s)"
@@ -34,20 +27,15 @@ def adopt(connection, ids):
 
 
 def strangers(connection):
-    """
-    Return the names of states that may be the own ones of minions to come, a list
-    """
+    """Return the names of states that may be the own ones of minions to come, a list"""
     rows = store.ask(
-        connection,
-        f"SELECT name FROM package_states.state AS s WHERE {_UNASSIGNED}",
+        connection, f"SELECT name FROM package_states.state AS s WHERE {_UNASSIGNED}"
     )
     return [row[0] for row in rows]
 
 
 def known_minions(connection):
-    """
-    Return all that were minions once, by id: pairs of identity and whether it is gone
-    """
+    """Return all that were minions once, by id: pairs of identity and whether it is gone"""
     rows = store.ask(
         connection, "SELECT minion_id, identity, gone FROM package_states.known_minion"
     )
@@ -55,18 +43,13 @@ def known_minions(connection):
 
 
 def know(connection, joined, gone):
-    """
-    Write down who is a minion and who is none any more
-
-    :param dict joined: the identities of minions by id
-    :param gone: the ids of those that are gone
-    """
+    """Write down who is a minion and who is none any more"""
     if joined:
         store.ask(
             connection,
             "INSERT INTO package_states.known_minion (minion_id, identity)"
             " SELECT * FROM unnest(%s::text[], %s::text[]) ON CONFLICT (minion_id) DO UPDATE"
-            " SET identity = EXCLUDED.identity, gone = FALSE, seen = now() RETURNING minion_id",
+            " SET identity = EXCLUDED.identity, gone = FALSE, seen = now()",
             list(joined),
             list(joined.values()),
         )
@@ -74,16 +57,15 @@ def know(connection, joined, gone):
         store.ask(
             connection,
             "UPDATE package_states.known_minion SET gone = TRUE, seen = now()"
-            " WHERE minion_id = ANY(%s) RETURNING minion_id",
+            " WHERE minion_id = ANY(%s)",
             list(gone),
         )
 
 
 def collided(connection):
-    """
-    Return the old ids of minions by the new ones, where a minion has another id now, and
-    there is a state with the name of either, so that the one of the old id, which asks for
-    something, can't be that of the new one
+    """Return the old ids of minions by the new ones, where a minion has another id now,
+    and there is a state with the name of either, so that the one of the old id, which
+    asks for something, can't be that of the new one
     """
     rows = store.ask(
         connection,
@@ -100,44 +82,36 @@ def collided(connection):
     return dict(rows)
 
 
-def unsettled(connection, heirs):
-    """
-    Return the old ids of minions under which there is something that :func:`rename` would
-    move, or that collides, a set
+def heirs(connection):
+    """Return the ids of minions that have the identity of one that is gone, lists by
+    its id, where something is left under that which :func:`rename` would move, or which
+    collides
 
     A fleet has many old ids, and hardly any with something left.
-
-    :param dict heirs: the new ids by the old ones
     """
     here = "EXISTS (SELECT FROM package_states.{} AS x WHERE x.minion_id = p.{})"
-    moves = [
-        "EXISTS (SELECT FROM package_states.state AS o WHERE o.own AND o.name = p.old AND"
-        " (NOT EXISTS (SELECT FROM package_states.state AS n WHERE n.name = p.new)"
-        f" OR {_ASKS}))",
-        "EXISTS (SELECT FROM package_states.assignment AS a WHERE a.kind = 'minion'"
-        " AND a.target = p.old)",
-        f"{here.format('package_list', 'old')} AND NOT {here.format('package_list', 'new')}",
-    ]
     rows = store.ask(
         connection,
-        "SELECT p.old FROM unnest(%s::text[], %s::text[]) AS p (old, new)"
-        f" WHERE {' OR '.join(moves)}",
-        list(heirs),
-        list(heirs.values()),
+        "SELECT p.old, array_agg(p.new) FROM (SELECT old.minion_id AS old,"
+        " new.minion_id AS new FROM package_states.known_minion AS old"
+        " JOIN package_states.known_minion AS new USING (identity)"
+        # the index has no empty ones
+        " WHERE old.identity <> '' AND new.identity <> '' AND old.gone AND NOT new.gone) AS p"
+        " GROUP BY p.old HAVING bool_or(EXISTS (SELECT FROM package_states.state AS o"
+        " WHERE o.own AND o.name = p.old AND (NOT EXISTS (SELECT FROM package_states.state AS n"
+        f" WHERE n.name = p.new) OR {_ASKS}))"
+        " OR EXISTS (SELECT FROM package_states.assignment AS a WHERE a.kind = 'minion'"
+        f" AND a.target = p.old) OR ({here.format('package_list', 'old')}"
+        f" AND NOT {here.format('package_list', 'new')}))",
     )
-    return {row[0] for row in rows}
+    return dict(rows)
 
 
 def rename(connection, old, new, how):
-    """
-    Give what is a minion's to the id that it has now, and return whether there was
+    """Give what is a minion's to the id that it has now, and return whether there was
     anything: its own state, assignments to it, and the packages that it sent
 
     What is there under the new id stays.
-
-    :param str old: the id that it had
-    :param str new: the id that it has
-    :param Save how: who notices it
     """
     moved = store.ask(
         connection,

@@ -1,5 +1,4 @@
-"""
-The tables of package states: made and upgraded here, and nowhere else
+"""The tables of package states: made and upgraded here, and nowhere else
 
 They lie in the schema ``package_states`` of any database, beside whatever else is there.
 Each file of the folder ``migrations`` is one step, applied once, in a transaction of its
@@ -37,9 +36,7 @@ _TABLES_OF_UYUNI = "see that the database has the tables of Uyuni and that the r
 
 
 def migrations():
-    """
-    Return all steps in order, tuples of number, name and path
-    """
+    """Return all steps in order, tuples of number, name and path"""
     found = []
     for name in sorted(os.listdir(_FOLDER)):
         stem, end = os.path.splitext(name)
@@ -51,32 +48,25 @@ def migrations():
 
 
 def newest():
-    """
-    Return the number of the newest step that this version knows
-    """
+    """Return the number of the newest step that this version knows"""
     return migrations()[-1][0]
 
 
 def applied(connection):
-    """
-    Return the number of the newest step that was applied, 0 if there is none
-
-    :param Connection connection: see :mod:`saltext.package_states.store.connection`
-    """
-    connection.execute("SELECT to_regclass('package_states.migration') IS NOT NULL")
-    if not connection.fetchall()[0][0]:
+    """Return the number of the newest step that was applied, 0 if there is none"""
+    ((there,),) = connection.execute(
+        "SELECT to_regclass('package_states.migration') IS NOT NULL"
+    )
+    if not there:
         return 0
-    connection.execute("SELECT COALESCE(max(number), 0) FROM package_states.migration")
-    return connection.fetchall()[0][0]
+    ((number,),) = connection.execute(
+        "SELECT COALESCE(max(number), 0) FROM package_states.migration"
+    )
+    return number
 
 
 def check(connection):
-    """
-    Check that the tables are those of this version
-
-    :param Connection connection: see :mod:`saltext.package_states.store.connection`
-    :raises PackageStateError: says what to do
-    """
+    """Check that the tables are those of this version"""
     found, known = applied(connection), newest()
     if found < known:
         what = "are of an older version" if found else "are not there yet"
@@ -91,11 +81,7 @@ def check(connection):
 
 
 def script(uyuni=False):
-    """
-    Return the SQL of all steps, for an administrator to apply to an empty schema
-
-    :param bool uyuni: with the views of Uyuni's tables
-    """
+    """Return the SQL of all steps, for an administrator to apply to an empty schema"""
     parts = [_TABLE.strip()]
     for number, name, path in migrations():
         parts.append(
@@ -114,14 +100,7 @@ def _read(path):
 
 
 def setup(opts, uyuni=False):
-    """
-    Apply the steps that are missing, and return the names of those that were applied
-
-    :param dict opts: the options of the master
-    :param bool uyuni: make the views of Uyuni's tables too
-    :raises PackageStateError: if one of them fails, which is rolled back, or if the tables
-        are of a newer version
-    """
+    """Apply the steps that are missing, each or nothing of it, and return their names"""
     done = []
     with connections.told(_AGAIN):
         connection = connections.Connection(**connections.get_params(opts))

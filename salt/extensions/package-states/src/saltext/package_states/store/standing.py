@@ -1,5 +1,4 @@
-"""
-Whether minions are as they should be, in the database.
+"""Whether minions are as they should be, in the database.
 
 It is worked out when a minion sends its packages or when somebody asks, and kept until
 something else is wanted.
@@ -9,9 +8,8 @@ import saltext.package_states.store.tables as store
 
 
 def keep(connection, rows):
-    """
-    Keep what came out of a comparison of minions with what is wanted, but of a minion that
-    has sent other packages meanwhile
+    """Keep what came out of a comparison of minions with what is wanted, but of a
+    minion that has sent other packages meanwhile
 
     :param rows: tuples of the id of a minion, when it sent the packages, see :func:`stale`,
         how many of them are managed, how many are not as they should be, and what can't be
@@ -27,33 +25,22 @@ def keep(connection, rows):
             " JOIN package_states.package_list AS l"
             " ON l.minion_id = n.minion_id AND l.refreshed::text = n.refreshed"
             " ON CONFLICT (minion_id) DO UPDATE SET managed = EXCLUDED.managed,"
-            " drifted = EXCLUDED.drifted, error = EXCLUDED.error, checked = now()"
-            " RETURNING minion_id",
+            " drifted = EXCLUDED.drifted, error = EXCLUDED.error, checked = now()",
             *(list(column) for column in zip(*rows)),
         )
 
 
 def drop(connection, ids):
-    """
-    Forget whether minions are as they should be, as something else is wanted of them
-
-    :param ids: the ids of minions
-    """
+    """Forget whether minions are as they should be, as something else is wanted of them"""
     store.ask(
         connection,
-        "DELETE FROM package_states.minion_status WHERE minion_id = ANY(%s)"
-        " RETURNING minion_id",
+        "DELETE FROM package_states.minion_status WHERE minion_id = ANY(%s)",
         list(ids),
     )
 
 
 def stale(connection, ids, most):
-    """
-    Return the minions that sent their packages and are to be compared: when they did, by id
-
-    :param ids: the ids of minions, None for all
-    :param int most: how many
-    """
+    """Return minions, of some ids or all, that are to be compared: when they sent packages, by id"""
     rows = store.ask(
         connection,
         "SELECT l.minion_id, l.refreshed::text FROM package_states.package_list AS l"
@@ -68,12 +55,9 @@ def stale(connection, ids, most):
 
 
 def statuses(connection, ids):
-    """
-    Return what is known of minions: rows of id, time and seconds since it was heard, how
-    many packages are managed, how many are not right, what can't be decided, and how
-    many packages lack a security update, and why what was heard is not so any more
-
-    :param ids: the ids of minions, in the order of the rows
+    """Return what is known of minions: rows of id, time and seconds since it was heard,
+    how many packages are managed, how many are not right, what can't be decided, and
+    how many packages lack a security update, and why what was heard is not so any more
     """
     return store.ask(
         connection,

@@ -1,5 +1,4 @@
-"""
-The tables of package states in PostgreSQL.
+"""The tables of package states in PostgreSQL.
 
 They are those of :mod:`saltext.package_states.store.schema`, over the connection of
 :mod:`saltext.package_states.store.connection`.
@@ -26,51 +25,34 @@ from saltext.package_states.errors import (
 
 
 class Revision(NamedTuple):
-    """
-    One revision of a state
+    """One revision of a state"""
 
-    number
-        Its number; 0 is the empty state that no one saved yet.
-
-    contents
-        The first revision with the same entries.
-
-    parent
-        The revision that its author saw, or that a rollback brought back, or None.
-
-    author, comment, created
-        Who saved it, why, and when.
-
-    items
-        The entries.
-    """
-
-    number: int
-    contents: int
+    number: int  # its number; 0 is the empty state that no one saved yet
+    contents: int  # the first revision with the same entries
+    # the revision that its author saw, or that a rollback brought back, or None
     parent: int
+    # who saved it, why, and when
     author: str
     comment: str
     created: str
-    items: tuple
+    items: tuple  # the entries
 
 
 class State(NamedTuple):
-    """
-    A state
+    """A state"""
 
-    id
-        That of the table.
+    id: int  # that of the table
+    name: str  # its name
+    own: bool  # whether it is the state of the minion with this name
 
-    name
-        Its name.
 
-    own
-        Whether it is the state of the minion with this name.
-    """
+class Save(NamedTuple):
+    """How a change is saved"""
 
-    id: int
-    name: str
-    own: bool
+    author: str
+    comment: str = ""  # why
+    seen: int = None  # the revision that the author saw, None not to check
+    dry_run: bool = False  # save nothing, and return what would change
 
 
 EMPTY = Revision(0, 0, None, "", "", "", ())
@@ -83,13 +65,7 @@ _BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity
 
 @contextlib.contextmanager
 def reading(opts):
-    """
-    Yield a connection for queries, the kept one of this process
-
-    :param dict opts: the options of the master
-    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
-        another version
-    """
+    """Yield a connection for queries, the kept one of this process"""
     with connections.told(), connections.kept(opts) as connection:
         schema.check(connection)
         yield connection
@@ -97,14 +73,12 @@ def reading(opts):
 
 @contextlib.contextmanager
 def writing(opts, commit=True, after=None):
-    """
-    Yield a connection in a transaction, which is the only one that writes states
+    """Yield a connection in a transaction, which is the only one that writes states
 
     Whoever writes holds a lock: a conflict of two states must not be saved by two people
     at once, each of whom saw none. It is held until the files are written, which would
     else be older than the states.
 
-    :param dict opts: the options of the master
     :param bool commit: False to roll back at the end
     :param after: a function that is called without arguments after the end of the
         transaction, while still nobody else writes; not if the transaction fails
@@ -133,11 +107,7 @@ def writing(opts, commit=True, after=None):
 
 
 def _still_locked(connection):
-    """
-    Check that nobody else can have saved while files were written
-
-    :raises PackageStateError: if the lock went with the connection
-    """
+    """Check that nobody else can have saved while files were written"""
     try:
         with connections.told():
             connection.execute("SELECT 1")
@@ -150,11 +120,7 @@ def _still_locked(connection):
 
 @contextlib.contextmanager
 def quiet(connection):
-    """
-    Yield whether nobody is saving, and let nobody save meanwhile; does not wait
-
-    :param connection: see :func:`reading`
-    """
+    """Yield whether nobody is saving, and let nobody save meanwhile; does not wait"""
     (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
     # an error ends the session, and with it the lock
     yield alone
@@ -163,9 +129,7 @@ def quiet(connection):
 
 
 def _is_text(value):
-    """
-    Return whether PostgreSQL can store a value if it is a text
-    """
+    """Return whether PostgreSQL can store a value if it is a text"""
     if isinstance(value, (list, tuple)):
         return all(map(_is_text, value))
     if not isinstance(value, str):
@@ -178,27 +142,17 @@ def _is_text(value):
 
 
 def ask(connection, query, *values):
-    """
-    Return the rows of a query
-
-    :param connection: see :func:`reading`
-    :param str query: with a ``%s`` for each value
-    :param values: the values
-    :raises InvalidInput: if one holds a character that PostgreSQL can't store
-    """
+    """Return the rows of a query"""
     if not _is_text(values):
         raise InvalidInput(
             "A NUL character and half a character can't be stored; leave them out and try"
             " again."
         )
-    connection.execute(query, values)
-    return connection.fetchall()
+    return connection.execute(query, values)
 
 
 def states(connection):
-    """
-    Return all states in the order of their names
-    """
+    """Return all states in the order of their names"""
     rows = ask(
         connection,
         'SELECT id, name, own FROM package_states.state ORDER BY name COLLATE "C"',
@@ -206,85 +160,60 @@ def states(connection):
     return [State(*row) for row in rows]
 
 
-def state(connection, name):
-    """
-    Return a state
-
-    :raises NotThere: if there is none of this name
-    """
+def find(connection, name):
+    """Return the state of a name, None if there is none"""
     rows = ask(
         connection,
         "SELECT id, name, own FROM package_states.state WHERE name = %s",
         names.state(name),
     )
-    if not rows:
+    return State(*rows[0]) if rows else None
+
+
+def state(connection, name):
+    """Return a state, or raise NotThere"""
+    found = find(connection, name)
+    if found is None:
         raise NotThere(
             f"There is no package state {name}; see package_states.show, or make it with"
             f" package_states.set {name}."
         )
-    return State(*rows[0])
-
-
-def known(connection, name):
-    """
-    Return whether a state of this name exists
-    """
-    return bool(
-        ask(
-            connection,
-            "SELECT 1 FROM package_states.state WHERE name = %s",
-            names.state(name),
-        )
-    )
+    return found
 
 
 def create(connection, name, own):
-    """
-    Make a state and return it
-
-    :param str name: its name
-    :param bool own: whether it is the state of a minion
-    """
-    if known(connection, name):
-        raise PackageStateError(
-            f"The package state {name} exists; set its packages, or take another name."
-        )
+    """Make a state, maybe a minion's own, and return it"""
     rows = ask(
         connection,
         "INSERT INTO package_states.state (name, own) VALUES (%s, %s) RETURNING id, name, own",
-        name,
+        names.state(name),
         own,
     )
     return State(*rows[0])
 
 
 def rename(connection, where, name):
-    """
-    Give a state another name
-
-    :param State where: the state
-    :param str name: the new one
-    """
-    if known(connection, name):
+    """Give a state another name"""
+    if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
         connection,
-        "UPDATE package_states.state SET name = %s WHERE id = %s RETURNING id",
+        "UPDATE package_states.state SET name = %s WHERE id = %s",
         name,
         where.id,
     )
 
 
 def _revision(row):
-    return Revision(*row[:6], item.ordered(item.from_dict(entry) for entry in row[6]))
+    return Revision(*row[:6], _items(row[6]))
+
+
+def _items(rows):
+    return item.ordered(map(item.from_dict, rows or ()))
 
 
 def newest(connection, ids):
-    """
-    Return the newest revision of states, a dictionary by id; one without is :data:`EMPTY`
-
-    :param ids: an iterable of the ids of states
-    """
+    """Return the newest revision of states by id, :data:`EMPTY` where there is none"""
     ids = list(ids)
     rows = ask(
         connection,
@@ -297,10 +226,8 @@ def newest(connection, ids):
 
 
 def revision(connection, where, number):
-    """
-    Return one revision of a state
+    """Return one revision of a state
 
-    :param State where: the state
     :param number: that of the revision, an int or its text
     :raises NotThere: if there is none of this number
     """
@@ -322,10 +249,8 @@ def revision(connection, where, number):
 
 
 def chosen(connection, where, number=None):
-    """
-    Return one revision of a state, the newest one without a number
+    """Return one revision of a state, the newest one without a number
 
-    :param State where: the state
     :param number: as for :func:`revision`, or None
     """
     if number is None:
@@ -334,13 +259,7 @@ def chosen(connection, where, number=None):
 
 
 def revision_at(connection, where, day):
-    """
-    Return the revision of a state that was the newest one at the end of a day, or at a time
-
-    :param State where: the state
-    :param str day: such as ``2026-11-24`` or ``2026-11-24 12:00``
-    :raises InvalidInput: if it is no day
-    """
+    """Return the revision that was the newest one at the end of a day, or at a time"""
     try:
         datetime.datetime.fromisoformat(day)
         # what else Python takes, such as 20261124, would be the begin of the day
@@ -361,33 +280,8 @@ def revision_at(connection, where, day):
     return revision(connection, where, rows[0][0] or 0)
 
 
-def history(connection, ids):
-    """
-    Return all revisions of states by the id of the state, the oldest first
-
-    :param ids: the ids of states
-    """
-    rows = ask(
-        connection,
-        f"SELECT state_id, {_REVISION} FROM package_states.revision"
-        " WHERE state_id = ANY(%s) ORDER BY state_id, number",
-        list(ids),
-    )
-    found = {}
-    for row in rows:
-        found.setdefault(row[0], []).append(_revision(row[1:]))
-    return found
-
-
 def check(connection, where, seen):
-    """
-    Check that nobody saved a state since somebody looked at it
-
-    :param State where: the state
-    :param seen: the number of the revision that they saw, or None not to check
-    :raises NotThere: if there is no revision of that number
-    :raises Outdated: names who saved what
-    """
+    """Return the newest revision of a state, or raise that it is not the one that somebody saw"""
     current = newest(connection, [where.id])[where.id]
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
@@ -400,15 +294,7 @@ def check(connection, where, seen):
 
 
 def save(connection, where, current, items, how, parent=None):
-    """
-    Add a revision to a state and return it
-
-    :param State where: the state
-    :param Revision current: its newest revision
-    :param tuple items: the entries, in order
-    :param Save how: who saves it, and why
-    :param int parent: the revision that is restored
-    """
+    """Add a revision to a state and return it"""
     text, number = item.dump(items), current.number + 1
     rows = ask(
         connection,
@@ -433,9 +319,7 @@ def save(connection, where, current, items, how, parent=None):
 
 
 def assignments(connection):
-    """
-    Return all assignments, rows of the id and name of a state, kind, target and priority
-    """
+    """Return all assignments, rows of the id and name of a state, kind, target and priority"""
     return ask(
         connection,
         "SELECT a.state_id, s.name, a.kind, a.target, a.priority"
@@ -445,21 +329,13 @@ def assignments(connection):
 
 
 def assign(connection, where, kind, target, priority, how):
-    """
-    Assign a state, or change the priority of its assignment
-
-    :param State where: the state
-    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
-    :param str target: the id of a minion, group or organization, or a grain match
-    :param int priority: among assignments of one kind, the higher one wins
-    :param Save how: who does it, and why
-    """
+    """Assign a state, or change the priority of its assignment"""
     ask(
         connection,
         "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
         " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (state_id, kind, target)"
         " DO UPDATE SET priority = EXCLUDED.priority, author = EXCLUDED.author,"
-        " created = now() RETURNING id",
+        " created = now()",
         where.id,
         kind,
         target,
@@ -470,18 +346,11 @@ def assign(connection, where, kind, target, priority, how):
 
 
 def unassign(connection, where, kind, target, how):
-    """
-    Take an assignment of a state away
-
-    :param State where: the state
-    :param str kind: one of :data:`saltext.package_states.model.resolver.LEVELS`
-    :param str target: as for :func:`assign`
-    :param Save how: who does it, and why
-    """
+    """Take an assignment of a state away"""
     ask(
         connection,
         "DELETE FROM package_states.assignment"
-        " WHERE state_id = %s AND kind = %s AND target = %s RETURNING id",
+        " WHERE state_id = %s AND kind = %s AND target = %s",
         where.id,
         kind,
         target,
@@ -490,18 +359,12 @@ def unassign(connection, where, kind, target, how):
 
 
 def note(connection, state_id, kind, target, priority, how):
-    """
-    Write down what became of an assignment
-
-    :param int state_id: the id of the state
-    :param priority: that of the assignment, None if it was taken away
-    :param Save how: who does it, and why
-    """
+    """Write down what became of an assignment, which has no priority if it was taken away"""
     ask(
         connection,
         "INSERT INTO package_states.assignment_change"
         " (state_id, kind, target, priority, author, comment)"
-        " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
+        " VALUES (%s, %s, %s, %s, %s, %s)",
         state_id,
         kind,
         target,
@@ -512,32 +375,28 @@ def note(connection, state_id, kind, target, priority, how):
 
 
 def changes(connection, ids):
+    """Return what became of states and of their assignments, the oldest first: rows of
+    the id of the state, the number, contents, parent, entries and entries before of a
+    revision, the kind, target and priority (None where it was taken away) of an
+    assignment, author, comment and time
     """
-    Return what became of states and of their assignments, the oldest first: rows of the id
-    of the state, the number of the revision or None, kind, target, priority (None where it
-    was taken away), author, comment and time
-
-    :param ids: the ids of states
-    """
-    return ask(
+    rows = ask(
         connection,
-        "SELECT state_id, number, kind, target, priority, author, comment, created::text FROM ("
-        " SELECT state_id, number, NULL AS kind, NULL AS target, NULL::int AS priority, author,"
-        " comment, created FROM package_states.revision UNION ALL"
-        " SELECT state_id, NULL, kind, target, priority, author, comment, created"
+        "SELECT state_id, number, contents, parent, items, before, kind, target, priority,"
+        " author, comment, created::text FROM (SELECT state_id, number, contents, parent, items,"
+        " lag(items) OVER (PARTITION BY state_id ORDER BY number) AS before, NULL AS kind,"
+        " NULL AS target, NULL::int AS priority, author, comment, created"
+        " FROM package_states.revision UNION ALL SELECT state_id, NULL, NULL, NULL, NULL, NULL,"
+        " kind, target, priority, author, comment, created"
         " FROM package_states.assignment_change) AS c WHERE state_id = ANY(%s)"
         " ORDER BY created, state_id, number",
         list(ids),
     )
+    return [(*row[:4], _items(row[4]), _items(row[5]), *row[6:]) for row in rows]
 
 
 def keep(connection, minion, inventory):
-    """
-    Replace the stored packages of a minion
-
-    :param str minion: its id
-    :param dict inventory: see :mod:`saltext.package_states.store.refresh`
-    """
+    """Replace the stored packages of a minion"""
     ask(
         connection,
         "INSERT INTO package_states.package_list"
@@ -545,8 +404,7 @@ def keep(connection, minion, inventory):
         " VALUES (%s, %s, %s, %s::jsonb, %s::jsonb) ON CONFLICT (minion_id) DO UPDATE SET"
         " platform = EXCLUDED.platform, digest = EXCLUDED.digest,"
         " packages = EXCLUDED.packages, security = EXCLUDED.security, refreshed = now(),"
-        " behind = NULL"
-        " RETURNING minion_id",
+        " behind = NULL",
         minion,
         inventory["platform"],
         inventory["digest"],
@@ -556,11 +414,7 @@ def keep(connection, minion, inventory):
 
 
 def platforms(connection, ids=None):
-    """
-    Return the platform of minions that sent their packages, by id
-
-    :param ids: the ids of minions, None for all
-    """
+    """Return the platform of minions that sent their packages, of some ids or all, by id"""
     rows = ask(
         connection,
         "SELECT minion_id, platform FROM package_states.package_list"

@@ -1,5 +1,4 @@
-"""
-The package managers' side of change detection: what tells the beacon ``pkgset``
+"""The package managers' side of change detection: what tells the beacon ``pkgset``
 
 ``notify.sh`` becomes ``/usr/bin/pkgset-notify``, which writes the cookie that the beacon
 looks at; each package manager that is there gets a hook that calls it. They need a
@@ -47,12 +46,7 @@ def _folders(pattern, root):
 
 
 def hooks(root=""):
-    """
-    Return the hooks of the package managers that are there: by path the file of this
-    package and the mode
-
-    :param str root: the folder that stands for ``/``
-    """
+    """Return the file and mode of each hook of the package managers that are there, by path"""
     return {
         os.path.join(folder, name): (source, mode)
         for pattern, name, source, mode in _HOOKS
@@ -78,14 +72,11 @@ def _write(path, text, mode):
 
 
 def install(root=""):
-    """
-    Write the command and the hooks, or bring them up to date
+    """Write the command and the hooks, or bring them up to date
 
-    :param str root: the folder that stands for ``/``
     :return: a dictionary with the paths ``written`` and those ``unchanged``
     :raises Unsupported: if no package manager is there, or if a file is somebody
         else's; nothing is written then
-    :raises OSError: if a file can't be written
     """
     root = root.rstrip("/")
     found = hooks(root)
@@ -115,13 +106,7 @@ def install(root=""):
 
 
 def remove(root=""):
-    """
-    Remove what :func:`install` wrote, hooks first
-
-    :param str root: the folder that stands for ``/``
-    :return: the paths that were removed
-    :raises OSError: if a file can't be removed
-    """
+    """Remove what :func:`install` wrote, hooks first, and return the paths"""
     root = root.rstrip("/")
     ours = [
         path for path in (*hooks(root), root + COMMAND) if MARK in (_read(path) or "")
