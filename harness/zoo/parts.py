@@ -33,7 +33,7 @@ def master_options(folder: Path, **changes: Any) -> dict[str, Any]:
     """Return the options of a master whose folders lie below `folder`."""
     opts: dict[str, Any] = dict(salt.config.master_config(None))
     for name in ("cachedir", "pki_dir", "sock_dir", "extension_modules"):
-        (folder / name).mkdir(exist_ok=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
         opts[name] = str(folder / name)
     return {**opts, "id": "zoo_master", "file_client": "local", "grains": {}, **changes}
 

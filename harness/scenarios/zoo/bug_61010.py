@@ -18,6 +18,8 @@ LATER_S = 120
 def check(folder: Path) -> list[str]:
     """Return what is wrong."""
     (folder / "roots").mkdir()
+    # where Salt 3006 and 3007 write, which a real master makes at its start
+    (folder / "cachedir" / "pillar_cache").mkdir(parents=True)
     (folder / "roots" / "top.sls").write_text("base:\n  '*':\n    - data\n")
     data = folder / "roots" / "data.sls"
     opts = parts.master_options(
