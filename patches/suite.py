@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from patches.repository import Repository
 
 TESTS = PurePosixPath("tests/pytests")
+CORE = "--core-tests"
 SETS = ("touched", "wider")
 # our plugin that skips the rest of a file after its first failure
 ONCE = "first_failure"
@@ -85,6 +86,10 @@ def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, on
     :param once: after the first failure of a file its other tests are skipped.
     """
     options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors", *(["-p", ONCE] if once else [])]
+    conftest = tree / "tests" / "conftest.py"
+    if conftest.exists() and CORE in conftest.read_text(encoding="utf-8"):
+        # a topic may change tests that Salt skips unless it is asked for them
+        options.append(CORE)
     with _room() as room:
         done = subprocess.run(
             [*_pytest(layout, tree, room), *options, *tests],

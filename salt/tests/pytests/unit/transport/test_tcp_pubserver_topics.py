@@ -1,10 +1,15 @@
 """
-What is published to a list of minions goes to these, and costs no look at all others for
-each of them.
+What is published to a list of minions goes to these, and costs no look at the connections
+of others.
 """
 
 import asyncio
+import gc
+import time
 
+import pytest
+
+import salt.transport.frame
 import salt.transport.tcp
 
 
@@ -43,6 +48,9 @@ class Server(salt.transport.tcp.PubServer):
     def __init__(self, opts, ids, dropped=()):
         super().__init__(opts, io_loop=asyncio.get_running_loop())
         self.clients = Clients(map(Client, ids))
+        for client in set(self.clients):
+            self.index_client(client)
+        self.clients.looks = 0
         self.dropped = dropped
         self.written = []
 
@@ -54,36 +62,119 @@ class Server(salt.transport.tcp.PubServer):
         return True
 
 
-async def test_those_of_the_list(master_opts):
-    server = Server(master_opts, ["web1", "web2", "web2", "web3", None])
+@pytest.fixture
+def made(master_opts):
+    servers = []
+
+    def make(ids, dropped=()):
+        servers.append(Server(master_opts, ids, dropped))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.clients.clear()
+        server.close()
+
+
+async def test_those_of_the_list(made):
+    server = made(["web1", "web2", "web2", "web3", None])
     await server.publish_payload(b"job", ["web2", "gone", "web3"])
     assert server.written == ["web2", "web2", "web3"]
-    server.clients.clear()
-    server.close()
 
 
-async def test_one_look_for_all(master_opts):
+@pytest.mark.parametrize("count", [1, 200])
+async def test_no_look_at_the_others(made, count):
     ids = [f"web{number}" for number in range(200)]
-    server = Server(master_opts, ids)
-    await server.publish_payload(b"job", ids)
-    assert server.written == ids
-    assert server.clients.looks == 1
-    server.clients.clear()
-    server.close()
+    server = made(ids)
+    await server.publish_payload(b"job", ids[:count])
+    assert server.written == ids[:count]
+    assert server.clients.looks == 0
 
 
-async def test_who_is_too_slow_is_dropped(master_opts):
-    server = Server(master_opts, ["web1", "web2"], dropped=["web1"])
+async def test_who_is_too_slow_is_dropped(made):
+    server = made(["web1", "web2"], dropped=["web1"])
     await server.publish_payload(b"job", ["web1", "web2"])
     assert server.written == ["web2"]
     assert [client.id_ for client in server.clients] == ["web2"]
-    server.clients.clear()
-    server.close()
+    await server.publish_payload(b"job", ["web1", "web2"])
+    assert server.written == ["web2", "web2"]
 
 
-async def test_without_a_list_all_get_it(master_opts):
-    server = Server(master_opts, ["web1", "web2"])
+async def test_without_a_list_all_get_it(made):
+    server = made(["web1", "web2"])
     await server.publish_payload(b"job")
     assert sorted(server.written) == ["web1", "web2"]
-    server.clients.clear()
-    server.close()
+
+
+async def test_a_connection_that_is_gone(made):
+    """
+    It gets nothing, although something else still refers to it, and the index keeps neither
+    it nor an entry for its id.
+    """
+    server = made(["web1", "web2"])
+    gone = next(client for client in server.clients if client.id_ == "web1")
+    server.clients.discard(gone)
+    await server.publish_payload(b"job", ["web1"])
+    assert server.written == []
+    assert sorted(server._by_id) == ["web2"]
+    server.index_client(gone)
+    del gone
+    gc.collect()
+    assert [ref() for ref in server._by_id["web1"]] == [None]
+
+
+async def test_a_connection_with_another_id(made):
+    """
+    A connection that gives another id gets the jobs of that one alone.
+    """
+    server = made(["web1"])
+    (client,) = server.clients
+    client.id_ = "web2"
+    server.index_client(client)
+    await server.publish_payload(b"job", ["web1", "web2"])
+    assert server.written == ["web2"]
+
+
+async def test_over_sockets(master_opts):
+    """
+    Minions that connect, say who they are and leave: each gets its own jobs while it is
+    there.
+    """
+
+    async def identify(client, message):
+        client.id_ = message["id"]
+
+    async def until(check):
+        deadline = time.monotonic() + 10
+        while not check():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+
+    server = salt.transport.tcp.PubServer(
+        master_opts,
+        io_loop=asyncio.get_running_loop(),
+        presence_callback=identify,
+    )
+    server.listen(0, address="127.0.0.1")
+    (listening,) = server._sockets.values()
+    port = listening.getsockname()[1]
+    streams = {}
+    try:
+        for id_ in ("web1", "web2"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(salt.transport.frame.frame_msg({"id": id_}))
+            streams[id_] = reader, writer
+        await until(lambda: {client.id_ for client in server.clients} == set(streams))
+        await server.publish_payload(b"job", ["web2"])
+        await server.publish_payload(b"another", ["web1"])
+        assert b"job" in await asyncio.wait_for(streams["web2"][0].read(4096), 10)
+        assert b"another" in await asyncio.wait_for(streams["web1"][0].read(4096), 10)
+        streams["web2"][1].close()
+        await until(lambda: len(server.clients) == 1)
+        await server.publish_payload(b"job", ["web2"])
+        assert sorted(server._by_id) == ["web1"]
+    finally:
+        for _, writer in streams.values():
+            writer.close()
+        server.stop()
+        server.close()

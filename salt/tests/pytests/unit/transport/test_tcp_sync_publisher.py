@@ -161,6 +161,20 @@ def test_a_bus_that_takes_nothing(publisher):
     assert not publisher.connected()
 
 
+def test_a_bus_that_does_not_read(bus, publisher):
+    """
+    Who sends is not held for good, and half a frame is not followed by another one
+    """
+    publisher.send_timeout = 0.2
+    with pytest.raises(tornado.iostream.StreamClosedError) as caught:
+        publisher.send(b"x" * 2**24)
+    assert isinstance(caught.value.real_error, socket.timeout)
+    assert not publisher.connected()
+    bus.accept()
+    publisher.send(b"next")
+    assert bus.frame(bus.accept()) == b"next"
+
+
 def test_nobody_there(publisher):
     with pytest.raises(tornado.iostream.StreamClosedError):
         publisher.send(b"one")
