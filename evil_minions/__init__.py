@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from evil_minions.defaults import ID_FORMAT, TRANSPORTS, Transport
     from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
     from evil_minions.fleet.client import Control, connect, socket_path
-    from evil_minions.fleet.orders import ORDERS
-    from evil_minions.fleet.selection import Selection
+    from evil_minions.fleet.orders import ORDERS, Selection
     from evil_minions.fleet.status import Status
     from evil_minions.protocol import auth, envelope, zmtp
     from evil_minions.protocol.auth import Credentials
@@ -70,8 +69,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "defaults": ("ID_FORMAT", "TRANSPORTS", "Transport"),
     "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
     "fleet.client": ("Control", "connect", "socket_path"),
-    "fleet.orders": ("ORDERS",),
-    "fleet.selection": ("Selection",),
+    "fleet.orders": ("ORDERS", "Selection"),
     "fleet.status": ("Status",),
     "pipe": (),
     "protocol.auth": ("Credentials",),

@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from evil_minions.assignments import share_of
 from evil_minions.errors import UsageError
 from evil_minions.fleet import client
-from evil_minions.fleet.orders import ORDERS, Order
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.orders import ORDERS, Order, Selection
 from evil_minions.network.path import NetworkPath, Region
+from evil_minions.rng import share_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

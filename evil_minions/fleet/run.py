@@ -11,13 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from evil_minions import defaults
-from evil_minions.assignments import Assignment, assignment_of
 from evil_minions.errors import UsageError
-from evil_minions.fleet import checked, keystates
+from evil_minions.fleet import ramp
 from evil_minions.fleet.commands import line, name_of
-from evil_minions.fleet.settings import DROP, KEEP, FleetSettings, Looks, Master, Replies, Shares, Size, Start
+from evil_minions.fleet.settings import (
+    DROP,
+    KEEP,
+    FleetSettings,
+    Looks,
+    Master,
+    Replies,
+    Shares,
+    Size,
+    Start,
+    check_fleet,
+)
 from evil_minions.fleet.supervisor import Supervisor
 from evil_minions.network.path import Region
+from evil_minions.rng import Assignment, assignment_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +218,7 @@ def settings_of(options: argparse.Namespace) -> FleetSettings:
         ),
         shares=Shares(
             tuple(behaviour(text) for text in options.behaviour),
-            keystates.parts_of(options.keys) if options.keys else (),
+            ramp.parts_of(options.keys) if options.keys else (),
             tuple(Region.parse(text) for text in options.network),
         ),
     )
@@ -217,7 +228,7 @@ async def run_fleet(options: argparse.Namespace) -> None:
     """Run a fleet until it is stopped, or only check its options."""
     settings = settings_of(options)
     if options.check:
-        checked.check(settings, options.asks, options.later)
+        check_fleet(settings, options.asks, options.later)
         return
     report, every = reporter(as_json=options.json)
     async with Supervisor(settings) as supervisor:

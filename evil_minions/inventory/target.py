@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from evil_minions.inventory.grains import GrainsFactory
-    from evil_minions.inventory.pillar import PillarStore, Unpacked
+    from evil_minions.inventory.inventory import PillarStore, Unpacked
 
 _CACHED_TARGETS: Final = 64
 _DELIMITED: Final = frozenset({"grain", "grain_pcre", "pillar"})

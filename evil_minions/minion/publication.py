@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evil_minions.inventory.target import Targets
     from evil_minions.protocol.envelope import Load
     from evil_minions.protocol.keys import MasterKey
-    from evil_minions.samples.counters import Counters
+    from evil_minions.samples.tally import Counters
 
 # opened frames are remembered, so that each is opened once; a hostile master's must not fill the memory
 _FRAMES: Final = 256

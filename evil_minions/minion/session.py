@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
 from evil_minions.minion.member import Member
-from evil_minions.network.request import AuthRequest, EncryptedRequest, PillarRequest, Request
-from evil_minions.protocol import auth, envelope, loads
+from evil_minions.network.channel import AuthRequest, EncryptedRequest, PillarRequest, Request
+from evil_minions.protocol import auth, envelope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ class Session(Member):
             ExchangeError: if the master gives none.
 
         """
-        load = loads.pillar(self.id, self.grains(), override, clean_cache=clean_cache)
+        load = envelope.pillar(self.id, self.grains(), override, clean_cache=clean_cache)
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         pillar = await self._ask_extra(PillarRequest, load, timeout, tries)
         if not isinstance(pillar, dict):
@@ -224,7 +224,7 @@ class Session(Member):
         if self.channel is None:
             return
         self.shared.runtime.counters.events_sent += 1
-        load = loads.event(self.id, self.key.token, tag, data)
+        load = envelope.event(self.id, self.key.token, tag, data)
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.RETURN_RETRY_TRIES
         self.channel.submit(EncryptedRequest(load, timeout, tries, done or ignore))
 
@@ -236,7 +236,7 @@ class Session(Member):
     def _registration(self) -> EncryptedRequest:
         """Return the request that registers the resources of this minion: none."""
         return EncryptedRequest(
-            loads.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, ignore
+            envelope.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, ignore
         )
 
     def _retry_timer(self) -> float:

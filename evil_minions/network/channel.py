@@ -3,23 +3,179 @@
 When a try has failed, and what becomes of the connection then, is the transport's: each has a channel of its own, see
 `evil_minions.network.transports`, and differs in `dispatch`, `on_timeout` and `on_unlinked` alone.
 Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
+
+A request is packed again for every try, with a new nonce and time, as the real minion does.
+
+Timeouts: a timer of the event loop costs a context, an entry of a heap and comparisons in Python; a cancelled one
+stays in the heap. Tries have few different lengths, and those of one length end in the order in which they began: so there is a
+queue for each length, and the loop has a timer for the first of each. They fire as exactly as the loop's own.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from evil_minions.errors import CryptoError, NoAnswerError
 from evil_minions.network.link import Link
-from evil_minions.network.request import Request, Sender
+from evil_minions.protocol import envelope
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from evil_minions.network.timeouts import Timeout
     from evil_minions.network.wire import Endpoint
+    from evil_minions.protocol.envelope import Load
+    from evil_minions.protocol.keys import MasterKey, MinionKey
     from evil_minions.rng import RandomSource
+    from evil_minions.samples.tally import Counters
+
+
+class Sender(Protocol):
+    """What a request needs to know of the minion that sends it."""
+
+    id: str
+    key: MinionKey
+    session: str
+
+    @property
+    def master(self) -> MasterKey:
+        """The key of the master."""
+
+
+class Request:
+    """One request in the clear, and what has become of it.
+
+    `timeout` is the seconds before the next of `tries`; `done` is called once, with the request and its answer, or
+    with None if `failed`.
+    """
+
+    __slots__ = ("attempts", "done", "failed", "load", "since", "timeout", "tries")
+
+    def __init__(self, load: Load, timeout: float, tries: int, done: Callable[[Any, Any], None]) -> None:
+        """Prepare; a channel sends it."""
+        self.load = load
+        self.timeout = timeout
+        self.tries = tries
+        self.done = done
+        self.attempts = 0
+        self.since = 0.0
+        self.failed = False
+
+    def count(self, counters: Counters) -> None:
+        """Count one send in what only this kind of request has."""
+
+    def pack(self, sender: Sender) -> bytes:  # noqa: ARG002 - other kinds need the sender
+        """Return the bytes of one try."""
+        return envelope.clear(self.load)
+
+    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
+        """Return the answer to the latest try.
+
+        Raises:
+            CryptoError: if the answer can't be trusted or is for somebody else.
+
+        """
+        return envelope.reply(data)
+
+
+class EncryptedRequest(Request):
+    """A request encrypted with the session key: returns, events, the file server."""
+
+    __slots__ = ("_nonce", "_session")
+
+    def pack(self, sender: Sender) -> bytes:
+        """Return the bytes of one try; the session key is kept for the answer, as signing in anew may change it."""
+        self._nonce = envelope.nonce()
+        self._session = sender.session
+        return envelope.encrypted(self.load, sender.id, sender.key, self._session, self._nonce)
+
+    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
+        """Return what the master's function returned."""
+        return envelope.decrypted(data, self._session, self._nonce)
+
+
+class PillarRequest(EncryptedRequest):
+    """A request for the pillar, whose answer is for the minion's RSA key and signed by the master."""
+
+    __slots__ = ()
+
+    def count(self, counters: Counters) -> None:
+        """Count every send."""
+        counters.pillar_requests += 1
+
+    def unpack(self, sender: Sender, data: bytes) -> Any:
+        """Return the pillar."""
+        return envelope.decrypted_private(data, sender.key, sender.master, self._nonce)
+
+
+class AuthRequest(Request):
+    """A request to sign in."""
+
+    __slots__ = ()
+
+    def unpack(self, sender: Sender, data: bytes) -> Any:
+        """Return the reply, or None for one that makes no sense: an error would only lead to signing in again."""
+        try:
+            return super().unpack(sender, data)
+        except CryptoError:
+            return None
+
+    def count(self, counters: Counters) -> None:
+        """Count every send, and those after the first."""
+        counters.auth_sent += 1
+        counters.auth_retries += self.attempts > 1
+
+
+class Timeout:
+    """One of them; `callback` is None once that was called, or cancelled."""
+
+    __slots__ = ("at", "callback")
+
+    def __init__(self, at: float, callback: Callable[[], None]) -> None:
+        """Wait for the loop's time `at`."""
+        self.at = at
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Never call back."""
+        self.callback = None
+
+    def fire(self) -> None:
+        """Call back, unless it was cancelled at the last moment."""
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            callback()
+
+
+class Timeouts:
+    """The timeouts of one endpoint."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for nothing yet."""
+        self._loop = loop
+        self._queues: dict[float, deque[Timeout]] = {}
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> Timeout:
+        """Call back after some seconds; return what cancels that."""
+        timeout = Timeout(self._loop.time() + seconds, callback)
+        queue = self._queues.get(seconds)
+        if queue is None:
+            queue = self._queues[seconds] = deque()
+            self._loop.call_later(seconds, self._due, seconds)
+        queue.append(timeout)
+        return timeout
+
+    def _due(self, seconds: float) -> None:
+        """Call back those of one length whose time has come, and wait for the next one that isn't cancelled."""
+        queue = self._queues[seconds]
+        now = self._loop.time()
+        while queue and (queue[0].callback is None or queue[0].at <= now):
+            self._loop.call_soon(queue.popleft().fire)
+        if queue:
+            self._loop.call_later(queue[0].at - now, self._due, seconds)
+        else:
+            del self._queues[seconds]
 
 
 class ChannelOwner(Sender, Protocol):

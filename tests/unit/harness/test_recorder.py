@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from evil_minions.samples.counters import Counters
+from evil_minions.samples.tally import Counters
 from harness.load.recorder import Recorder
 from harness.progress import Progress
 
