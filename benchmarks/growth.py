@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from benchmarks import profile
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from benchmarks.returns import Master
-from benchmarks.turns import interleave
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 JOBS: Final = 200
 MB: Final = 2**20

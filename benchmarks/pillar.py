@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg2
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from benchmarks.relay import Relay
-from benchmarks.turns import interleave
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
     from harness.database.postgres import Postgres
 
 QUERY = "SELECT suse_minion_pillars(%s)"
@@ -56,11 +53,11 @@ def fetcher(tree: str, postgres: Postgres, port: int | None = None) -> SaltProce
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Fetch pillars through both trees in turn; raises BenchmarkError when they differ."""
-    minions = scratch.ids(options.minions)
+    minions = sources.ids(options.minions)
     samples: dict[Figure, Samples] = {}
-    with TemporaryDirectory(prefix="saltbed-") as folder, scratch.served(Path(folder)) as server:
+    with TemporaryDirectory(prefix="saltbed-") as folder, sources.served(Path(folder)) as server:
         for form, fetch in FETCH.items():
-            database = scratch.filled(server, form, form, minions)
+            database = sources.filled(server, form, form, minions)
             with ExitStack() as stack:
                 pair = {tree: stack.enter_context(fetcher(tree, database.server)) for tree in ("stock", "patched")}
                 samples[fetch] = duel(pair, minions, options)
@@ -71,7 +68,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
-def _by_socket(database: scratch.Database, minions: Sequence[str], options: Options) -> Samples:
+def _by_socket(database: sources.Database, minions: Sequence[str], options: Options) -> Samples:
     """Return the times of fetches where connecting takes the least."""
     server = by_socket(database)
     with ExitStack() as stack:
@@ -79,7 +76,7 @@ def _by_socket(database: scratch.Database, minions: Sequence[str], options: Opti
         return duel(pair, minions, options)
 
 
-def by_socket(database: scratch.Database) -> Postgres:
+def by_socket(database: sources.Database) -> Postgres:
     """Return the same database by its Unix socket, and let it ask for no password there."""
     ((rules,),) = database.run("SHOW hba_file")
     ((folder,),) = database.run("SHOW unix_socket_directories")
@@ -129,7 +126,7 @@ def _round_trips(tree: str, postgres: Postgres, minions: Sequence[str]) -> float
         return (relay.trips - before) / (len(minions) - 1)
 
 
-def _connections(database: scratch.Database, minions: Sequence[str]) -> int:
+def _connections(database: sources.Database, minions: Sequence[str]) -> int:
     """Return the connections that four workers opened for ten thousand fetches."""
     with ExitStack() as stack, Relay(database.server.port) as relay:
         pool = [stack.enter_context(fetcher("patched", database.server, relay.port)) for _ in range(WORKERS)]

@@ -23,7 +23,6 @@ from benchmarks import (
     set_up,
     sign_in,
     targets,
-    transports,
     waiting,
 )
 
@@ -48,8 +47,8 @@ ALL: tuple[Benchmark, ...] = (
     interfaces.INTERFACES,
     query.QUERY,
     fleet.FLEET,
-    transports.FLEET_TCP,
-    transports.FLEET_WS,
+    fleet.FLEET_TCP,
+    fleet.FLEET_WS,
     density.DENSITY,
     set_up.SET_UP,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.functions.job import Result
-from evil_minions.inventory.target import KINDS, Target
+from evil_minions.inventory.inventory import KINDS, Target
 
 if TYPE_CHECKING:
     import random

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions.fleet.orders import ORDERS
 from evil_minions.fleet.ramp import Ramp, states
-from evil_minions.inventory.target import Target
-from evil_minions.minion.member import Phase
+from evil_minions.inventory.inventory import Target
 from evil_minions.minion.minion import Minion
+from evil_minions.minion.runtime import Phase
 from evil_minions.network.path import NetworkPath
 from evil_minions.rng import Assignment, assign
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import ControlError
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.network.path import NetworkPath
 from evil_minions.rng import portion, ranked, stream
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError, UsageError
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.rng import assign, assignment_of, check_shares
 from evil_minions.samples.rows import StartRow
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.director import Director
     from evil_minions.fleet.settings import FleetSettings, Start
     from evil_minions.minion.minion import Minion
-    from evil_minions.minion.shared import Runtime
+    from evil_minions.minion.runtime import Runtime
     from evil_minions.rng import Assignment
     from evil_minions.samples.files import Journal
 

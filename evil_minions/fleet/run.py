@@ -14,19 +14,8 @@ from evil_minions import defaults
 from evil_minions.errors import UsageError
 from evil_minions.fleet import ramp
 from evil_minions.fleet.commands import line, name_of
-from evil_minions.fleet.settings import (
-    DROP,
-    KEEP,
-    FleetSettings,
-    Looks,
-    Master,
-    Replies,
-    Shares,
-    Size,
-    Start,
-    check_fleet,
-)
-from evil_minions.fleet.supervisor import Supervisor
+from evil_minions.fleet.settings import DROP, KEEP, FleetSettings, Looks, Master, Replies, Shares, Size, Start
+from evil_minions.fleet.supervisor import Supervisor, check_fleet
 from evil_minions.network.path import Region
 from evil_minions.rng import Assignment, assignment_of
 

@@ -6,80 +6,19 @@ that he does not measure errors.
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults
-from evil_minions.behaviour import behaviour
 from evil_minions.errors import UsageError
-from evil_minions.fleet import ramp
-from evil_minions.functions.table import FUNCTIONS
-from evil_minions.inventory.grains import load_population
-from evil_minions.inventory.target import KINDS, Target, needs_pillar
+from evil_minions.inventory.inventory import KINDS, Target, needs_pillar
 from evil_minions.network.path import NetworkPath, Region
-from evil_minions.recording.recording import load
-from evil_minions.recording.replay import Pace, Replay
 from evil_minions.rng import Assignment, check_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-
-def names(replay: Replay | None) -> frozenset[str]:
-    """Return the names of all functions, those of the recording included."""
-    return frozenset(FUNCTIONS) | (replay.functions if replay else frozenset())
-
-
-def unknown(asked: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Return those of the functions `asked` for that nobody knows, each with the nearest known one, "" if none is."""
-    found = {}
-    for name in asked:
-        if name not in known:
-            found[name] = next(iter(difflib.get_close_matches(name, sorted(known), n=1)), "")
-    return found
-
-
-def check_fleet(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[str] = ()) -> None:
-    """Check everything that needs no master.
-
-    Args:
-        settings: of the fleet.
-        asked: names of functions that its minions have to know.
-        later: names of behaviours that they get while they run.
-
-    Raises:
-        UsageError: for what can't work; for functions that are not known, a line for each.
-
-    """
-    settings.check()
-    if settings.master.autosign:
-        ramp.grains(settings.master.autosign)
-    for each in settings.shares.behaviours:
-        behaviour.load(each.name)
-    for name in later:
-        behaviour.load(behaviour.find(name))
-    if settings.looks.population:
-        load_population(settings.looks.population)
-    if wanted := list(asked):
-        _check_functions(settings, wanted)
-
-
-def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
-    path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
-    replay = Replay(load(path), settings.seed, pace) if path else None
-    told = []
-    for name, near in unknown(asked, names(replay)).items():
-        advice = (
-            f"did you mean {near}?"
-            if near
-            else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
-        )
-        told.append(f"The simulated minions do not know the function {name}: {advice}")
-    if told:
-        raise UsageError("\n".join(told))
+    from collections.abc import Iterator
 
 
 KEEP, DROP = "keep", "drop"

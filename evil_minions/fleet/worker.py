@@ -27,13 +27,12 @@ from evil_minions.fleet.ramp import Ramp
 from evil_minions.fleet.settings import KEEP, FleetSettings
 from evil_minions.functions.tree import make_states
 from evil_minions.inventory.grains import GrainsFactory, load_population, load_template, template_of
-from evil_minions.inventory.inventory import Inventory
-from evil_minions.inventory.target import Target
+from evil_minions.inventory.inventory import Inventory, Target
 from evil_minions.minion.jobs import JobLog
 from evil_minions.minion.lifecycle import Lifecycle, Traffic
-from evil_minions.minion.member import Phase
 from evil_minions.minion.publication import Publications
-from evil_minions.minion.shared import Answers, KeyRing, Runtime, Shared
+from evil_minions.minion.runtime import Phase, Runtime
+from evil_minions.minion.shared import Answers, KeyRing, Shared
 from evil_minions.network.ports import Ports
 from evil_minions.network.transports.transport import FILTERED, TRANSPORTS
 from evil_minions.protocol.keys import MasterKey, load_pool
@@ -41,8 +40,8 @@ from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
 from evil_minions.rng import Draws
 from evil_minions.samples.files import Journal
-from evil_minions.states.files import Caches
 from evil_minions.states.planner import Compiler, Planner
+from evil_minions.states.run import Caches
 
 if TYPE_CHECKING:
     from evil_minions.inventory.grains import Template

@@ -18,7 +18,7 @@ from evil_minions.behaviour.director import HEALTHY
 from evil_minions.behaviour.rule import NORMAL, NOTHING, STAY
 from evil_minions.functions import job
 from evil_minions.functions.registry import Host
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import Session, ignore
 from evil_minions.network.channel import EncryptedRequest
 from evil_minions.protocol import envelope

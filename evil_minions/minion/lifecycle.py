@@ -14,7 +14,7 @@ from evil_minions.behaviour.rule import DIE, DISCONNECT, RESTART, SWITCH
 from evil_minions.errors import ExchangeError
 from evil_minions.functions.registry import CURRENT, Call
 from evil_minions.functions.table import FUNCTIONS
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.rng import stream
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.director import Director
     from evil_minions.behaviour.rule import Rule, Sequel
     from evil_minions.functions.registry import Host
-    from evil_minions.minion.shared import Runtime
+    from evil_minions.minion.runtime import Runtime
     from evil_minions.network.link import Link
     from evil_minions.network.ports import Partition
     from evil_minions.recording.replay import Replay

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from evil_minions.functions.tree import State
-    from evil_minions.inventory.target import Target
+    from evil_minions.inventory.inventory import Target
     from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
     from evil_minions.recording.replay import Replay
     from evil_minions.rng import SeededRandom
     from evil_minions.states.planner import Planner
-
-
-class Phase(enum.IntEnum):
-    """How far a minion has come; below IDLE it isn't under way.
-
-    GONE is outside a fleet that was scaled down, DEAD was killed, REFUSED was turned away by the master and waits to
-    be started again.
-    """
-
-    GONE = -3
-    DEAD = -2
-    REFUSED = -1
-    IDLE = 0
-    PENDING = 1
-    AUTHENTICATED = 2
-    TUNED = 3
-    READY = 4
 
 
 class Member:

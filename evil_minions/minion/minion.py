@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.minion.jobs import JobRunner
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import ignore
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import struct
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from evil_minions.errors import WireError
-from evil_minions.network.channel import Timeouts
 from evil_minions.network.connection import Connection
-from evil_minions.network.poller import Poller
+from evil_minions.network.poller import Poller, Timeouts
 
 if TYPE_CHECKING:
     import asyncio

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.payload
 
 from evil_minions.errors import CompilerError
-from evil_minions.inventory.target import Target
-from evil_minions.states.files import Files
-from evil_minions.states.run import SPREAD, Leader, Run, StateHost, StatePlan, Step
+from evil_minions.inventory.inventory import Target
+from evil_minions.states.run import SPREAD, Files, Leader, Run, StateHost, StatePlan, Step
 
 if TYPE_CHECKING:
     import random
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions.functions.registry import Call
-    from evil_minions.states.files import Caches
+    from evil_minions.states.run import Caches
 
 _LENGTH: Final = struct.Struct(">I")
 _END_SECONDS: Final = 10.0

@@ -9,30 +9,91 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.bed import capacity
+from harness import figures
+from harness.bed import fleet
 from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import WITHOUT_API
 from harness.commands import campaign, serve
-from harness.commands.told import MISSED, OK, described, shown_path, tell
 from harness.containers import options as containers
 from harness.errors import SettingsError
-from harness.load import remote
+from harness.load import coordinator
+from harness.paths import shown_path
 from harness.progress import Progress
-from harness.report import page
-from harness.results import comparison, runs
+from harness.report import page, rows
+from harness.report import verdict as verdicts
+from harness.results import comparison, repeats, runs
 from harness.results import result as results
-from harness.scenarios import scenario
+from harness.scenarios import scenario, thresholds
 from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping, Sequence
+
+    from harness.figures import Figure
+    from harness.results.result import Result
+    from harness.scenarios.scenario import Scenario
+
+OK, MISSED = 0, 1
+"""Exit codes of commands that came to their end."""
+
+
+def tell(folder: Path, found: Result, *, as_json: bool) -> int:
+    """Print what became of a run, and return the exit code."""
+    written = results.load(folder)
+    code = OK if found.passed and not written["disagrees"] else MISSED
+    if as_json:
+        print((folder / "result.json").read_text(encoding="utf-8"), end="")
+        return code
+    width = max(len(figure.label) for figure in figures.FIGURES)
+    for name, tree in found.trees.items():
+        print(f"{name}:")
+        for figure in (figure for figure in figures.FIGURES if figure.name not in figures.BY_ROLE):
+            shown = rows.shown(figure, thresholds.lookup(tree, figure.name)) + rows.of_how_many(figure, tree)
+            print(f"  {figure.label:{width}} {shown}{_range(figure, [one[name] for one in found.each])}")
+    for verdict in found.verdicts:
+        print(f"{'met' if verdict.passed else 'MISSED'}: {verdict.tree} {verdict.text}")
+    for name, tree in found.trees.items():
+        for gap in tree["gaps"]:
+            print(f"{name}: {gap}; what needs it is not measured.")
+    for name, remark in page.remarks(found.each[0]):
+        print(f"{name}: {remark}")
+    for pair in found.differences:
+        print(verdicts.compared(pair))
+    totals = {name: repeats.totals([one[name] for one in found.each]) for name in found.trees}
+    print(verdicts.sentence(totals, len(found.each)))
+    for sentence in written["why"]:
+        print(f"{'WRONG' if sentence in written['disagrees'] else 'NOT TRUSTWORTHY'}: {sentence}")
+    print(f"report: {shown_path(folder / page.FILE)}")
+    return code
+
+
+def _range(figure: Figure, runs_of_tree: Sequence[Mapping[str, object]]) -> str:
+    """Return the range of a figure over the repeats of a tree, "" of one run."""
+    found = repeats.values(runs_of_tree, figure.name)
+    if len(found) < 2:  # noqa: PLR2004 - a number of things
+        return ""
+    return f"  ({rows.shown(figure, min(found))} to {rows.shown(figure, max(found))} in {len(found)} runs)"
+
+
+def described(entry: Scenario) -> str:
+    """Return a scenario in words."""
+    lines = [
+        f"{entry.name}: {entry.description}",
+        f"  {entry.minions:,} minions, pillars from {entry.pillar}, seed {entry.seed}",
+    ]
+    lines += [f"  the fleet: {option.removeprefix('--').replace('=', ' ', 1)}" for option in entry.fleet]
+    lines += [f"  {clients.text}" for clients in entry.clients]
+    lines += [f"  after {moment.at_s:g} s: {moment.name}" for moment in entry.timeline]
+    lines += [f"  has to hold: {threshold.text}" for threshold in entry.thresholds]
+    return "\n".join(lines)
 
 
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     changes = (options.minions, options.seed, options.transport, options.workers)
-    where = (containers.settings(options), remote.settings(options), options.repeat, options.watch)
+    where = (containers.settings(options), coordinator.settings(options), options.repeat, options.watch)
     trees = _trees(options.tree)
     request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
@@ -113,7 +174,7 @@ def up(options: argparse.Namespace) -> int:
         transport=options.transport,
         api=None if options.transport in WITHOUT_API else ApiSettings(),
     )
-    capacity.check(settings.minions, pillars=settings.pillar == "sql")
+    fleet.check_capacity(settings.minions, pillars=settings.pillar == "sql")
     serve.serve(settings, as_json=options.json)
     return OK
 
@@ -124,7 +185,7 @@ def worker(options: argparse.Namespace) -> int:
 
     try:
         workers.work(
-            options.address, remote.read_key(options.key_file), options.loads, lambda text: print(text, flush=True)
+            options.address, coordinator.read_key(options.key_file), options.loads, lambda text: print(text, flush=True)
         )
     except KeyboardInterrupt:
         print("Stopped.")
@@ -143,7 +204,7 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("minions", "seed", "transport"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    words += [*containers.words(options), *remote.words(options)]
+    words += [*containers.words(options), *coordinator.words(options)]
     if options.repeat > 1:
         words += ["--repeat", str(options.repeat)]
     if options.workers > 1:

@@ -11,7 +11,7 @@ from harness import figures
 from harness.choices import TRANSPORT
 from harness.commands import actions
 from harness.containers import options as containers
-from harness.load import remote
+from harness.load import coordinator
 from harness.results import runs
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
         help="serve the page in this folder with salt-api, and show the run there while it goes on",
     )
     containers.add(entry)
-    remote.add(entry)
+    coordinator.add(entry)
 
     definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
     entry = command(

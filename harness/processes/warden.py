@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.paths import PRIVATE
 from harness.processes import reaper
-from harness.processes.execution import start
+from harness.processes.command import start
 from harness.processes.kernel import (
     KILL_S,
     PR_SET_CHILD_SUBREAPER,

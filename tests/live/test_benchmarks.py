@@ -11,7 +11,7 @@ from benchmarks import fleet, growth, handler, pillar
 from benchmarks.__main__ import main
 from benchmarks.registry import ALL
 from benchmarks.results import evidence
-from benchmarks.results.collect import collect
+from benchmarks.results.evidence import collect
 from benchmarks.results.subjects import subjects
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ import salt.payload
 from evil_minions.functions import job
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.network.channel import Timeouts
+from evil_minions.network.poller import Timeouts
 from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
 from evil_minions.samples.tally import Counters
 

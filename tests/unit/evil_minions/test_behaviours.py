@@ -17,7 +17,7 @@ from evil_minions.behaviour.behaviour import load, names
 from evil_minions.behaviour.rule import Delay, Lognormal, Measured
 from evil_minions.errors import UsageError
 from evil_minions.fleet import ramp, worker
-from evil_minions.fleet.settings import check_fleet
+from evil_minions.fleet.supervisor import check_fleet
 from evil_minions.inventory.grains import GrainsFactory, load_population, load_template
 from evil_minions.rng import Assignment, assign, assignment_of, stream
 from tests.unit.evil_minions import fleets

@@ -12,9 +12,9 @@ import pytest
 
 from evil_minions.behaviour.director import HEALTHY
 from evil_minions.fleet import worker
-from evil_minions.inventory.target import Target
-from evil_minions.minion.member import Phase
+from evil_minions.inventory.inventory import Target
 from evil_minions.minion.publication import Publication
+from evil_minions.minion.runtime import Phase
 from evil_minions.rng import Assignment
 from evil_minions.samples.files import read_decisions, read_tallies
 from tests.unit.evil_minions import fleets

@@ -13,7 +13,7 @@ import salt.payload
 from evil_minions.errors import PendingError
 from evil_minions.fleet import worker
 from evil_minions.functions import job
-from evil_minions.minion.member import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.samples.files import read_jobs, read_returns, read_starts
 from tests.unit.evil_minions import fleets
 

@@ -10,8 +10,7 @@ import salt.payload
 
 from evil_minions.errors import CryptoError
 from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.inventory.inventory import PillarStore
-from evil_minions.inventory.target import Targets
+from evil_minions.inventory.inventory import PillarStore, Targets
 from evil_minions.minion.publication import Publication, Publications
 from evil_minions.protocol.publication import decrypt
 from evil_minions.samples.tally import Counters, Tallies, Tally

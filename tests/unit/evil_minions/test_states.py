@@ -11,8 +11,8 @@ import pytest
 
 from evil_minions.errors import CompilerError
 from evil_minions.functions.registry import Call
-from evil_minions.states.files import NOTHING, Caches
 from evil_minions.states.planner import Compiler, Planner
+from evil_minions.states.run import NOTHING, Caches
 from tests.unit.evil_minions.conftest import FakeHost
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from harness.results import comparison, differences, repeats, result, runs, tree
 from harness.results.comparison import ALIKE, UNTOLD, Change
 from harness.scenarios import labels, scenario
 from harness.verify import verification
-from harness.verify.finding import WRONG
+from harness.verify.store import WRONG
 from tests import oracle
 from tests.unit.harness import repeated_run
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from evil_minions.samples.tally import Counters
-from harness.load.recorder import Recorder
+from harness.load.settling import Recorder
 from harness.progress import Progress
 
 if TYPE_CHECKING:
