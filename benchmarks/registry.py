@@ -8,7 +8,6 @@ from benchmarks import (
     console,
     density,
     fleet,
-    growth,
     handler,
     idle,
     interfaces,
@@ -20,7 +19,6 @@ from benchmarks import (
     pillar_scale,
     query,
     returns,
-    set_up,
     sign_in,
     targets,
     waiting,
@@ -40,7 +38,6 @@ ALL: tuple[Benchmark, ...] = (
     targets.TARGETS,
     idle.IDLE,
     waiting.WAITING,
-    growth.GROWTHS,
     package_states.PACKAGE_STATES,
     package_fleet.PACKAGE_FLEET,
     console.CONSOLE,
@@ -50,6 +47,5 @@ ALL: tuple[Benchmark, ...] = (
     fleet.FLEET_TCP,
     fleet.FLEET_WS,
     density.DENSITY,
-    set_up.SET_UP,
 )
 BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import CryptoError, ForgeryError
 from evil_minions.inventory.inventory import target_of
-from evil_minions.protocol.publication import decrypt, is_job
+from evil_minions.protocol.envelope import decrypt, is_job
 from evil_minions.samples.tally import Tally
 
 if TYPE_CHECKING:

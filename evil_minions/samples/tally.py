@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
-from evil_minions.samples.rows import TallyRow
+from evil_minions.samples.files import TallyRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +94,7 @@ def total(workers: Iterable[Counters]) -> Counters:
 
 
 class Tally:
-    """The counts of one job, see `evil_minions.samples.rows.TallyRow`.
+    """The counts of one job, see `evil_minions.samples.files.TallyRow`.
 
     `asked` holds one bit for each minion of the worker, the first one's is the lowest: whether the job was for it, and
     the master knows it. `stream` is where the random numbers for this job begin, see `evil_minions.rng`; it is the

@@ -4,6 +4,9 @@ Real, with everything of its own: configuration, keys, caches, sockets, ports. E
 keeps Salt's default, so that what is measured is what a user would see.
 
 It goes through the master's queue to a worker and back, which an open port alone doesn't prove.
+
+Between two parts of such a batch no minion has anything to do, and a minion whose answer the master missed keeps its
+place until Salt's timeouts are over: only the master knows that more will come.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ import signal
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
 
+import msgpack
 import yaml
 from zmq.constants import SocketType
 from zmq.sugar.context import Context
 
-from harness.bed import batches
 from harness.choices import TRANSPORT
 from harness.errors import DiskError, MasterError, ProcessError, StartError
 from harness.paths import write_private
@@ -36,6 +39,36 @@ if TYPE_CHECKING:
     from harness.bed.settings import Tree
     from harness.processes.process import Process
     from harness.processes.processes import Processes
+
+_Held = TypeVar("_Held")
+
+
+def at_work(cache_dir: Path, job_cache: Path) -> list[str]:
+    """Return the ids of the batches that have a part left or on its way, of a master with these folders.
+
+    Batches that a client drives are left out: if the client was killed they stay in the index, but never go on.
+    Source: salt.utils.batch_state (write_active_index, write_batch_state), which replaces each file whole.
+    """
+    listed: list[str] = _read(cache_dir / "batch_active.p", [])
+    # by their content, as the name of a job's folder depends on the option hash_type
+    paths = job_cache.glob("*/*/.batch.p") if listed else ()
+    states: list[dict[str, Any]] = [_read(path, {}) for path in paths]
+    return sorted(state["jid"] for state in states if state and state["jid"] in listed and _goes_on(state))
+
+
+def _goes_on(state: dict[str, Any]) -> bool:
+    return state["driver"] == "master" and not state["halted"] and bool(state["pending"] or state["active"])
+
+
+def _read(path: Path, nothing: _Held) -> _Held:
+    """Return what a file of Salt's holds, `nothing` if there is none (any more) or Salt can't read it either."""
+    try:
+        # arguments may be anything that YAML has, and returns any bytes
+        held = msgpack.unpackb(path.read_bytes(), strict_map_key=False, unicode_errors="surrogateescape")
+        return cast("_Held", held)
+    except (FileNotFoundError, ValueError):
+        return nothing
+
 
 # {"enc": "clear", "load": {"cmd": "ping"}, "version": 3} as Salt's messages are encoded (msgpack)
 ANSWER: Final = b"\x81\xa3cmd\xa4ping"
@@ -260,7 +293,7 @@ class Master:
         """
         folder = self.cache_dir / "proc"
         runners = [path.name for path in folder.iterdir() if path.name.isdigit()] if folder.is_dir() else []
-        return sorted([*runners, *batches.at_work(self.cache_dir, self.job_cache)])
+        return sorted([*runners, *at_work(self.cache_dir, self.job_cache)])
 
     def options(self) -> dict[str, Any]:
         """Return what the configuration needs for this to be a master apart from any other on the machine."""

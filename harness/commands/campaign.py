@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from harness import interrupt
+from harness import choices, interrupt
 from harness.bed import fleet as fleets
 from harness.bed.settings import Tree
 from harness.choices import WITHOUT_API, minion_ids
@@ -25,7 +25,7 @@ from harness.report import page
 from harness.results import result, runs
 from harness.results.trees import machine_facts
 from harness.samples.files import read_clocks
-from harness.scenarios import fleet, labels
+from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 from harness.scenarios.faults import Faults
 from harness.verify import verification
@@ -119,7 +119,7 @@ def check_fleet(scenario: Scenario, folder: Path) -> None:
 def labelled(trees: Sequence[str]) -> dict[str, Path]:
     """Return the folder of each tree by the label that results have for it, in order; see `find`."""
     found = [find(tree) for tree in trees]
-    names = labels.labels([name for name, _ in found])
+    names = choices.labels([name for name, _ in found])
     return dict(zip(names, (path for _, path in found), strict=True))
 
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness import figures
+from harness import choices, figures
 from harness.report import series, theme, verdict, waits
 from harness.report.rows import against_rows, number, row
 from harness.report.series import cpu_rows, used_by_role
 from harness.results import differences, evidence, repeats, runs
 from harness.results import result as results
 from harness.results import trees as known
-from harness.scenarios import labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +53,7 @@ MEANINGS = {"stock": "as it is released", "patched": "with our patches", "other"
 
 def meaning(tree: str, scenario: Mapping[str, Any], machine: Mapping[str, Any]) -> str:
     """Return what a tree is: the release of Salt, and the settings that its master alone has."""
-    kind = labels.kind(tree)
+    kind = choices.kind(tree)
     own = scenario.get("tree_master", {}).get(kind, {})
     place = machine.get("trees", {}).get(tree, {}).get("folder")
     release = machine.get("versions", {}).get(f"salt_{tree}", "")

@@ -17,8 +17,8 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from harness import choices as tree_labels
 from harness.results import figures
-from harness.scenarios import labels as tree_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness import choices as names
 from harness import figures
 from harness.results import repeats
-from harness.scenarios import labels as names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -40,7 +40,7 @@ class Run:
 
     `status` is running, finished, interrupted, failed, or killed. `minions`, `seed` and `transport` are the scenario's
     own unless the command changed them. Each tree was run `repeats` times, in turn with the others; `trees` are their
-    labels, see `harness.scenarios.labels`. `host` and `owner` name the process that runs it (see
+    labels, see `harness.choices`. `host` and `owner` name the process that runs it (see
     `harness.processes.kernel`).
     """
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from harness.choices import kind
 from harness.paths import ROOT
-from harness.scenarios.labels import kind
 from harness.scenarios.scenario import TREES
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evil_minions import TRANSPORTS, Transport, nearest, read_table
-from harness import paths
+from harness import choices, paths
 from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
 from harness.errors import ScenarioError
-from harness.scenarios import labels
 from harness.scenarios.clients import OVER_API, Clients, Group, Request, read_clients, read_users, requests_of
 from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import read_fleet
@@ -114,7 +113,7 @@ class Scenario:
 
     def master_options(self, tree: str) -> dict[str, object]:
         """Return the options of `tree`'s master; `tree` may be the label of a run's second one, such as stock-2."""
-        return {**self.master, **self.tree_master.get(labels.kind(tree), {})}
+        return {**self.master, **self.tree_master.get(choices.kind(tree), {})}
 
     @property
     def asks_api(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import SettingsError, disk_error
 from harness.results import result as results
 from harness.results import runs
+from harness.results.trees import cores
 from harness.verify import conditions, jobs, log, returns, silence
 from harness.verify.store import DOUBT, NOTE, WRONG, Finding, Store
 
@@ -85,7 +86,7 @@ def verify(folder: Path, computed: Result | None = None) -> Verification:
             label = _label(tree, number, run.repeats)
             findings += log.differences(label, place / "samples")
             with Store(label, place / "samples") as store:
-                found = _look(store, scenario, place, trees.cores(folder))
+                found = _look(store, scenario, place, cores(folder))
                 findings += [*store.findings, *found]
     try:
         findings += _differences(result, computed or results.compute(folder))

@@ -12,7 +12,7 @@ from evil_minions.errors import CryptoError
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from evil_minions.inventory.inventory import PillarStore, Targets
 from evil_minions.minion.publication import Publication, Publications
-from evil_minions.protocol.publication import decrypt
+from evil_minions.protocol.envelope import decrypt
 from evil_minions.samples.tally import Counters, Tallies, Tally
 
 if TYPE_CHECKING:
