@@ -16,8 +16,8 @@ this package, say `idle.py`::
 
     IDLE = Benchmark("idle", "what an idle master costs", run, (CPU, LAG), minions=1000, rounds=20, minutes=2)
 
-Then add `idle.IDLE` to `benchmarks.registry`. `Figure` and the aims are in `benchmarks.figure`, `Benchmark` in
-`benchmarks.benchmark`, `interleave` in `benchmarks.turns`, `Options` in `benchmarks.options`.
+Then add `idle.IDLE` to `benchmarks.registry`. `Figure` and the aims are in `benchmarks.benchmark`, `Benchmark` in
+`benchmarks.benchmark`, `interleave` in `benchmarks.benchmark`, `Options` in `benchmarks.benchmark`.
 
 - Return raw samples, in the unit of the figure. Ratios (turn by turn), medians, spreads, verdicts and the file are
   made of them.

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 try:
-    from benchmarks.errors import BenchmarkError, UnknownBenchmark
-    from benchmarks.measurement import FORMAT, Measurement, here
-    from benchmarks.options import Options
+    from benchmarks.benchmark import FORMAT, BenchmarkError, Measurement, Options, UnknownBenchmark, here
     from benchmarks.registry import ALL, BENCHMARKS
     from evil_minions import pipe
     from harness.errors import HarnessError

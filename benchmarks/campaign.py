@@ -16,11 +16,10 @@ import time
 from typing import TYPE_CHECKING
 
 try:
-    from benchmarks.errors import BenchmarkError
+    from benchmarks.benchmark import BenchmarkError
     from benchmarks.results import __main__ as results
     from benchmarks.results import evidence
-    from benchmarks.results.page import COSTS, QUESTIONS
-    from benchmarks.results.row import BUSY, DOUBTED, OLDER
+    from benchmarks.results.page import BUSY, COSTS, DOUBTED, OLDER, QUESTIONS
     from benchmarks.results.subjects import subjects
     from evil_minions import pipe
     from harness.paths import ROOT

@@ -19,20 +19,17 @@ from typing import TYPE_CHECKING
 import psutil
 
 from benchmarks import package_fleet
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_least, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_least, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.bed.made_up import fill
 from harness.bed.settings import ApiSettings
-from harness.database import scratch
+from harness.database import sources
 from harness.paths import TREES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 WINDOW_S = 60
 FRAMES = 300
@@ -109,8 +106,8 @@ OPEN = Figure("open", "an open page Queue: CPU of master and salt-api", "cores",
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Open each page `options.rounds` times and do everything there."""
-    with TemporaryDirectory(prefix="saltbed-") as name, scratch.served(Path(name)) as server:
-        database = scratch.make(server, "console")
+    with TemporaryDirectory(prefix="saltbed-") as name, sources.served(Path(name)) as server:
+        database = sources.make(server, "console")
         folder = Path(_python("-m", "saltext.console", "--folder"))
         settings = BedSettings(
             tree=TREES["patched"],

@@ -16,17 +16,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, Self
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
     from harness.bed.fleet import Fleet
     from harness.bed.master import Master
 

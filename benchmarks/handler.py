@@ -13,16 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most, exactly
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, exactly, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 QUEUED = 10_000
 MANY = 300_000

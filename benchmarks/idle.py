@@ -16,15 +16,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 from benchmarks import profile
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 # longer than the rarest thing that an idle master does by itself, heartbeats every two minutes
 WINDOW_S = 125.0

@@ -11,15 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
-from harness.database import scratch
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
+from harness.database import sources
 from harness.saltprocess.patched import patched
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 OFFERED = 60_000
 # minions with fifty packages and what became of them, and what their repositories have
@@ -60,10 +57,10 @@ def run(options: Options) -> dict[Figure, Samples]:
     """Ask for each of them in turn; raises BenchmarkError when an answer is not of all minions."""
     with (
         TemporaryDirectory(prefix="saltbed-") as name,
-        scratch.served(Path(name)) as server,
+        sources.served(Path(name)) as server,
         patched(Path(name)) as salt,
     ):
-        database = scratch.make(server, "fleet")
+        database = sources.make(server, "fleet")
         keys = Path(name) / "pki" / "minions"
         keys.mkdir(parents=True)
         for number in range(1, options.minions + 1):

@@ -11,16 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples
-from benchmarks.turns import interleave
-from harness.database import scratch
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, interleave
+from harness.database import sources
 from harness.saltprocess.patched import patched
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
-    from harness.database.scratch import Database
+    from benchmarks.benchmark import Options
+    from harness.database.sources import Database
     from harness.saltprocess.patched import Salt
 
 ENTRIES, ROWS = 200, 10_000
@@ -45,10 +42,10 @@ def run(options: Options) -> dict[Figure, Samples]:
     """Compile `options.minions` minions, save one of their states, and ask for a long status, `rounds` times each."""
     with (
         TemporaryDirectory(prefix="saltbed-") as name,
-        scratch.served(Path(name)) as server,
+        sources.served(Path(name)) as server,
         patched(Path(name)) as salt,
     ):
-        database = scratch.make(server, "states")
+        database = sources.make(server, "states")
         root = Path(name) / "sls"
         keys = Path(name) / "pki" / "minions"
         keys.mkdir(parents=True)

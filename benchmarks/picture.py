@@ -21,7 +21,7 @@ from matplotlib.style import context
 from harness.paths import ROOT
 from harness.results import evidence, runs
 from harness.results import result as results
-from harness.results.answers import COMPLETE, INCOMPLETE, NONE
+from harness.results.evidence import COMPLETE, INCOMPLETE, NONE
 
 REQUESTS: Final = Path("docs", "first-run.json")
 PICTURE: Final = Path("docs", "first-run.svg")

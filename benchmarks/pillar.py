@@ -2,34 +2,101 @@
 
 Both ask the same database, once with the RFC's function and once with the improved one, so that what the patch gains
 and what the schema gains are told apart.
+
+What a fetch costs on a network is its round trips, and on one machine they hardly show in its time.
 """
 
 from __future__ import annotations
 
 import random
-from contextlib import ExitStack
-from dataclasses import replace
+import socket
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Self
 
 import psycopg2
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.relay import Relay
-from benchmarks.turns import interleave
-from harness.database import scratch
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
     from harness.database.postgres import Postgres
+
+BYTES = 1 << 16
+
+
+@dataclass
+class Relay:
+    """Listens on `port` of 127.0.0.1 for clients of the server on `target`; a context manager.
+
+    `trips` counts how often a client spoke after the server had, or first; `connections` those that came.
+    """
+
+    target: int
+    trips: int = 0
+    connections: int = 0
+    _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
+
+    @property
+    def port(self) -> int:
+        """Return where it listens."""
+        return int(self._listener.getsockname()[1])
+
+    def __enter__(self) -> Self:
+        """Start to listen."""
+        Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop listening; connections end with their clients."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                self.connections += 1
+                Thread(target=self._carry, args=(client,), daemon=True).start()
+
+    def _carry(self, client: socket.socket) -> None:
+        """Carry one connection; whose turn it is tells the round trips."""
+        server = socket.create_connection(("127.0.0.1", self.target))
+        for end in (client, server):
+            # a delayed acknowledgement would hold back 40 ms of every long answer
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        turn = {"client": False}
+
+        def answers() -> None:
+            with suppress(OSError):
+                while data := server.recv(BYTES):
+                    turn["client"] = False
+                    client.sendall(data)
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+
+        Thread(target=answers, daemon=True).start()
+        with suppress(OSError):
+            while data := client.recv(BYTES):
+                if not turn["client"]:
+                    self.trips += 1
+                turn["client"] = True
+                server.sendall(data)
+        server.close()
+        client.close()
+
 
 QUERY = "SELECT suse_minion_pillars(%s)"
 SESSIONS = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
@@ -56,11 +123,11 @@ def fetcher(tree: str, postgres: Postgres, port: int | None = None) -> SaltProce
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Fetch pillars through both trees in turn; raises BenchmarkError when they differ."""
-    minions = scratch.ids(options.minions)
+    minions = sources.ids(options.minions)
     samples: dict[Figure, Samples] = {}
-    with TemporaryDirectory(prefix="saltbed-") as folder, scratch.served(Path(folder)) as server:
+    with TemporaryDirectory(prefix="saltbed-") as folder, sources.served(Path(folder)) as server:
         for form, fetch in FETCH.items():
-            database = scratch.filled(server, form, form, minions)
+            database = sources.filled(server, form, form, minions)
             with ExitStack() as stack:
                 pair = {tree: stack.enter_context(fetcher(tree, database.server)) for tree in ("stock", "patched")}
                 samples[fetch] = duel(pair, minions, options)
@@ -71,7 +138,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
-def _by_socket(database: scratch.Database, minions: Sequence[str], options: Options) -> Samples:
+def _by_socket(database: sources.Database, minions: Sequence[str], options: Options) -> Samples:
     """Return the times of fetches where connecting takes the least."""
     server = by_socket(database)
     with ExitStack() as stack:
@@ -79,7 +146,7 @@ def _by_socket(database: scratch.Database, minions: Sequence[str], options: Opti
         return duel(pair, minions, options)
 
 
-def by_socket(database: scratch.Database) -> Postgres:
+def by_socket(database: sources.Database) -> Postgres:
     """Return the same database by its Unix socket, and let it ask for no password there."""
     ((rules,),) = database.run("SHOW hba_file")
     ((folder,),) = database.run("SHOW unix_socket_directories")
@@ -129,7 +196,7 @@ def _round_trips(tree: str, postgres: Postgres, minions: Sequence[str]) -> float
         return (relay.trips - before) / (len(minions) - 1)
 
 
-def _connections(database: scratch.Database, minions: Sequence[str]) -> int:
+def _connections(database: sources.Database, minions: Sequence[str]) -> int:
     """Return the connections that four workers opened for ten thousand fetches."""
     with ExitStack() as stack, Relay(database.server.port) as relay:
         pool = [stack.enter_context(fetcher("patched", database.server, relay.port)) for _ in range(WORKERS)]

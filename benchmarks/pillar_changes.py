@@ -11,13 +11,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most, exactly
-from benchmarks.options import Options
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Options, Samples, at_most, exactly, interleave
 from harness.bed import Bed, BedSettings
-from harness.database import schema, scratch
+from harness.database import schema, sources
 from harness.paths import TREES
 from harness.processes.deadline import Deadline, until
 
@@ -51,7 +47,7 @@ def run(options: Options) -> dict[Figure, Samples]:
             master_options={"engines": [engine], "timeout": PING_S},
         )
         with Bed(settings) as bed:
-            database = scratch.Database(bed.postgres)
+            database = sources.Database(bed.postgres)
             database.run(schema.read("pillar_changes.sql"))
             bed.start_fleet().wait_ready(RAMP_UP_S)
             until(lambda: database.run(LISTENING) != [], Deadline(LISTEN_S), lambda: "The engine does not listen.")

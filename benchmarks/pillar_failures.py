@@ -11,18 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
-from harness.database import forms, scratch
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
+from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 CONNECT_S, STATEMENT_S = 2, 1
 LIMIT = at_most(CONNECT_S + 1)
@@ -51,24 +48,24 @@ class Failures:
     """The seven failures, each as a function that returns its seconds."""
 
     salt: Salt
-    database: scratch.Database
+    database: sources.Database
 
     def each(self) -> Iterator[tuple[str, Callable[[], float]]]:
         """Yield them by name."""
         yield "database_down", self._down
         yield "wrong_password", lambda: self._fails(**{"pass": "wrong"})
         yield "missing_table", lambda: self._fails("SELECT a FROM nosuch WHERE id = %s")
-        yield "broken_second_query", lambda: self._fails(*forms.FUNCTION, "SELECT 1 +")
+        yield "broken_second_query", lambda: self._fails(*schema.FUNCTION, "SELECT 1 +")
         yield "backend_killed", self._killed
         yield "statement_timeout", lambda: self._fails(SLEEP, statement_timeout=STATEMENT_S)
         yield "silent_server", self._silent
 
     def _fails(self, *queries: str, **more: object) -> float:
         """Compile a pillar that has to fail; raises BenchmarkError if it doesn't."""
-        source: list[dict[str, Any]] = [{"postgres": list(queries or forms.FUNCTION)}]
+        source: list[dict[str, Any]] = [{"postgres": list(queries or schema.FUNCTION)}]
         changes = options(self.database.server, source, **{"connect_timeout": CONNECT_S, **more})
         start = time.monotonic()
-        (pillar,) = self.salt.act("compile", changes, scratch.ids(1))
+        (pillar,) = self.salt.act("compile", changes, sources.ids(1))
         seconds = time.monotonic() - start
         if list(pillar) != ["_errors"]:
             raise BenchmarkError(f"The pillar is not an error alone: {sorted(pillar)}; this is a fault of the patch.")
@@ -103,11 +100,11 @@ class Failures:
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Measure each failure; none may take longer than `connect_timeout` and a second."""
-    with TemporaryDirectory(prefix="saltbed-") as name, scratch.served(Path(name)) as server:
-        database = scratch.filled(server, "failures", "improved", scratch.ids(options.minions))
+    with TemporaryDirectory(prefix="saltbed-") as name, sources.served(Path(name)) as server:
+        database = sources.filled(server, "failures", "improved", sources.ids(options.minions))
         with patched(Path(name) / "salt") as salt:
             # the first compile loads Salt's modules
-            salt.compile(server, [], scratch.ids(1))
+            salt.compile(server, [], sources.ids(1))
             measures = {name: _turn(measure) for name, measure in Failures(salt, database).each()}
             found = interleave(measures, options)
     return {figure: Samples(found[name]) for name, figure in FIGURES.items()}

@@ -18,16 +18,13 @@ from typing import TYPE_CHECKING
 
 import psycopg2
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most, exactly
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, exactly, interleave
 from benchmarks.pillar import duel, fetcher
-from benchmarks.turns import interleave
-from harness.database import forms, schema, scratch
+from harness.database import schema, sources
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
     from harness.database.postgres import Postgres
 
 SMALL = 1000
@@ -65,18 +62,18 @@ def run(options: Options) -> dict[Figure, Samples]:
         raise BenchmarkError(f"{options.minions} minions can't be made; ask for a multiple of {SMALL}, at least two.")
     copies = options.minions // SMALL - 1
     samples: dict[Figure, Samples] = {}
-    with TemporaryDirectory(prefix="saltbed-") as folder, scratch.served(Path(folder)) as server, ExitStack() as stack:
-        small = scratch.filled(server, "small", "improved", scratch.ids(SMALL))
-        rfc = scratch.filled(server, "rfc", "rfc", scratch.ids(SMALL))
+    with TemporaryDirectory(prefix="saltbed-") as folder, sources.served(Path(folder)) as server, ExitStack() as stack:
+        small = sources.filled(server, "small", "improved", sources.ids(SMALL))
+        rfc = sources.filled(server, "rfc", "rfc", sources.ids(SMALL))
         rfc.run(GROW.format(small=SMALL, copies=copies))
         rfc.alone("VACUUM ANALYZE")
-        improved = scratch.make(server, "improved", template="rfc")
+        improved = sources.make(server, "improved", template="rfc")
         start = time.monotonic()
-        forms.install(improved.server.dsn, forms.FORMS["improved"])
+        schema.install_form(improved.server.dsn, schema.FORMS["improved"])
         samples[UPGRADE] = Samples([time.monotonic() - start])
         improved.alone("VACUUM ANALYZE")
         samples[ROWS] = Samples([improved.count()])
-        minions = [f"{minion}-{copy}" for minion in scratch.ids(SMALL) for copy in range(1, copies + 1)]
+        minions = [f"{minion}-{copy}" for minion in sources.ids(SMALL) for copy in range(1, copies + 1)]
         samples[SCANS] = Samples([_sequential_scans(improved, minions[:: len(minions) // 20])])
         inside = {
             name: _inside(database, Random(1).choices(minions, k=count))  # noqa: S311 - nothing secret
@@ -94,7 +91,7 @@ def run(options: Options) -> dict[Figure, Samples]:
     return samples
 
 
-def _inside(database: scratch.Database, minions: list[str]) -> list[float]:
+def _inside(database: sources.Database, minions: list[str]) -> list[float]:
     """Return the milliseconds of the function inside the server."""
     # one session, as the master keeps its own: the first query of a session reads the catalogues
     with closing(psycopg2.connect(database.server.dsn)) as connection, connection.cursor() as cursor:
@@ -106,9 +103,9 @@ def _inside(database: scratch.Database, minions: list[str]) -> list[float]:
     return [float(plan[0]["Planning Time"]) + float(plan[0]["Execution Time"]) for plan in plans]
 
 
-def _sequential_scans(database: scratch.Database, minions: list[str]) -> int:
+def _sequential_scans(database: sources.Database, minions: list[str]) -> int:
     """Return how many sequential scans of the pillars the function makes for these minions, in one session."""
-    return int(database.run(scratch.CALL * len(minions) + scratch.SCANS, *minions)[0][0])
+    return int(database.run(sources.CALL * len(minions) + sources.SCANS, *minions)[0][0])
 
 
 def _growth(many: SaltProcess, few: SaltProcess, minions: list[str], options: Options) -> Samples:
@@ -124,7 +121,7 @@ def _growth(many: SaltProcess, few: SaltProcess, minions: list[str], options: Op
     return Samples([large / small for large, small in zip(found["many"], found["few"], strict=True)])
 
 
-def _past(database: scratch.Database, minions: list[str], options: Options) -> dict[Figure, Samples]:
+def _past(database: sources.Database, minions: list[str], options: Options) -> dict[Figure, Samples]:
     """Show pillars before a change of every minion, and preview edits; raises BenchmarkError for a wrong answer."""
     database.run(schema.read("pillar_changes.sql"))
     ((at,),) = database.run("SELECT clock_timestamp()::TEXT")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from benchmarks.errors import BenchmarkError
+from benchmarks.benchmark import BenchmarkError
 from harness.processes.monitor import title_role
 
 if TYPE_CHECKING:

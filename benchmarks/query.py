@@ -11,17 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.bed.made_up import add_mines, add_returns, fill
 from harness.paths import TREES
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 QUESTIONS = {
     "sixteen": "16 fields of {minions} nodes",

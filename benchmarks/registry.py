@@ -8,7 +8,6 @@ from benchmarks import (
     console,
     density,
     fleet,
-    growth,
     handler,
     idle,
     interfaces,
@@ -20,10 +19,8 @@ from benchmarks import (
     pillar_scale,
     query,
     returns,
-    set_up,
     sign_in,
     targets,
-    transports,
     waiting,
 )
 
@@ -41,16 +38,14 @@ ALL: tuple[Benchmark, ...] = (
     targets.TARGETS,
     idle.IDLE,
     waiting.WAITING,
-    growth.GROWTHS,
     package_states.PACKAGE_STATES,
     package_fleet.PACKAGE_FLEET,
     console.CONSOLE,
     interfaces.INTERFACES,
     query.QUERY,
     fleet.FLEET,
-    transports.FLEET_TCP,
-    transports.FLEET_WS,
+    fleet.FLEET_TCP,
+    fleet.FLEET_WS,
     density.DENSITY,
-    set_up.SET_UP,
 )
 BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}

@@ -14,10 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks import profile
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_least, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_least, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
 from harness.pump.client import Pump
@@ -25,7 +22,7 @@ from harness.pump.client import Pump
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 PUBLISH_S = 300.0
 SETTLE_S = 0.5

@@ -13,16 +13,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks import profile
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
 from harness.processes.deadline import Patience, until
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
     from harness.bed.fleet import Fleet
 
 READY_S: Final = 600

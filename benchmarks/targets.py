@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgpack
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Figure, Samples, at_most
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 SIDES = ("ours", "stock")
 UNKNOWN = 5

@@ -13,14 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from benchmarks.benchmark import Benchmark
-from benchmarks.figure import Figure, Samples, at_most
+from benchmarks.benchmark import Benchmark, Figure, Samples, at_most, interleave
 from benchmarks.profile import profiled
-from benchmarks.turns import interleave
 from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
-    from benchmarks.options import Options
+    from benchmarks.benchmark import Options
 
 TASK = "benchmarks.tasks.waiting"
 # of a return's text

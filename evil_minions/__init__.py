@@ -14,16 +14,24 @@ if TYPE_CHECKING:
     from evil_minions.defaults import ID_FORMAT, TRANSPORTS, Transport
     from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
     from evil_minions.fleet.client import Control, connect, socket_path
-    from evil_minions.fleet.orders import ORDERS
-    from evil_minions.fleet.selection import Selection
+    from evil_minions.fleet.orders import ORDERS, Selection
     from evil_minions.fleet.status import Status
     from evil_minions.protocol import auth, envelope, zmtp
     from evil_minions.protocol.auth import Credentials
-    from evil_minions.protocol.envelope import Load
+    from evil_minions.protocol.envelope import Load, decrypt
     from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-    from evil_minions.protocol.publication import decrypt
-    from evil_minions.samples.files import read_decisions, read_jobs, read_returns, read_starts, read_tallies
-    from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
+    from evil_minions.samples.files import (
+        DecisionRow,
+        JobRow,
+        ReturnRow,
+        StartRow,
+        TallyRow,
+        read_decisions,
+        read_jobs,
+        read_returns,
+        read_starts,
+        read_tallies,
+    )
     from evil_minions.tables import Table, nearest, read_table
 
 __all__ = [
@@ -70,8 +78,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "defaults": ("ID_FORMAT", "TRANSPORTS", "Transport"),
     "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
     "fleet.client": ("Control", "connect", "socket_path"),
-    "fleet.orders": ("ORDERS",),
-    "fleet.selection": ("Selection",),
+    "fleet.orders": ("ORDERS", "Selection"),
     "fleet.status": ("Status",),
     "pipe": (),
     "protocol.auth": ("Credentials",),

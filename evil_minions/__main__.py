@@ -12,8 +12,8 @@ try:
     from evil_minions.behaviour import command as behaviours
     from evil_minions.errors import EvilMinionsError
     from evil_minions.fleet import commands as running
-    from evil_minions.fleet import run as start
-    from evil_minions.recording import command as record
+    from evil_minions.fleet import commands as start
+    from evil_minions.recording import record
 except ModuleNotFoundError as error:
     if str(error.name).startswith("evil_minions"):
         raise

@@ -21,3 +21,8 @@ def write_private(path: Path, text: str) -> None:
     draft.touch(mode=0o600)
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as short as the working folder allows."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

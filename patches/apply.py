@@ -6,15 +6,16 @@ that are not saved are never lost.
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches import discarded
-from patches.base import read_base
-from patches.errors import ConflictError, UnsavedEditsError
+from patches.base import read_base, unpack
+from patches.errors import ConflictError, UnsavedEditsError, UsageError
+from patches.git import Git, keep
 from patches.series import read_series
 from patches.state import Applied, Move, State, read_state, write_state
-from patches.stock import ensure_base, ensure_stock
 from patches.tree import Tree
 
 if TYPE_CHECKING:
@@ -22,6 +23,53 @@ if TYPE_CHECKING:
     from patches.layout import Layout
     from patches.repository import Repository
     from patches.series import Series
+
+
+def ensure_base(repository: Repository, base: Base) -> str:
+    """Give the base's commit; import the source distribution when it is not known yet.
+
+    :raises FetchError: when the source distribution cannot be had.
+    """
+    known = repository.base_commit(base)
+    if known is not None:
+        return known
+    layout = repository.layout
+    with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
+        folder = Path(name) / "base"
+        unpack(layout, base, folder)
+        commit = repository.import_base(base, folder)
+        if not layout.stock.exists():
+            folder.rename(layout.stock)
+    return commit
+
+
+def ensure_stock(repository: Repository, base: Base, commit: str) -> tuple[str, ...]:
+    """Make ``build/stock`` the base again; give the files of it that had been changed.
+
+    A comparison with an edited stock tree would mean nothing, so it does not survive. The tree is left alone,
+    with what Python compiled in it, while it is as it should be.
+    """
+    layout = repository.layout
+    # an index for each base: its stat cache makes the comparison a matter of milliseconds
+    index = layout.git_dir / f"stock-{base.sha256[:16]}.index"
+    git = Git(layout.git_dir, layout.stock, index)
+    known = index.exists()
+    if layout.stock.exists():
+        if not known:
+            git.run("read-tree", commit)
+        git.attempt("update-index", "-q", "--refresh")
+        changed = git.paths("diff-files", "-z", "--name-only")
+        if not changed:
+            return ()
+    else:
+        changed = ()
+    unpack(layout, base, layout.stock)
+    index.unlink(missing_ok=True)
+    git.run("read-tree", commit)
+    git.attempt("update-index", "-q", "--refresh")
+    # a tree of another base is replaced in silence: nothing of it was edited
+    return changed if known else ()
+
 
 SHOWN = 20
 
@@ -165,7 +213,7 @@ def _move(tree: Tree, old: State | None, new: State, edits: tuple[str, ...]) -> 
 def _keep_saved(repository: Repository, old: State, series: Series) -> tuple[str, ...]:
     """Copy patches that go out of the tree and that nobody committed, such as before a `git restore`."""
     gone = [one for one in old.applied if (one.topic, one.sha256) not in series.sources]
-    copies = (discarded.keep(repository.layout, one.topic, repository.export(one.commit)) for one in gone)
+    copies = (keep(repository.layout, one.topic, repository.export(one.commit)) for one in gone)
     return tuple(str(path) for path in copies if path is not None)
 
 
@@ -197,3 +245,30 @@ def _discard(tree: Tree, head: str) -> str:
     tree.adopt(head, head, [snapshot, head])
     tree.forget_commits()
     return str(path)
+
+
+def ready(repository: Repository) -> tuple[Tree, Series, State]:
+    """Give the tree, its series and its state, with nothing unsaved; the caller holds the lock.
+
+    :raises UsageError: when the tree is not what the patches say.
+    :raises UnsavedEditsError: when it has edits that no patch has.
+    """
+    tree, series, state = current(repository)
+    edits = tree.edits()
+    if edits:
+        raise unsaved(repository.layout, edits, outdated=False)
+    return tree, series, state
+
+
+def current(repository: Repository) -> tuple[Tree, Series, State]:
+    """Give the tree, its series and its state, whatever edits it has; the caller holds the lock.
+
+    :raises UsageError: when the tree is not what the patches say.
+    """
+    layout = repository.layout
+    repository.prepare()
+    tree, series = Tree(repository), read_series(layout)
+    state = settle(tree)
+    if state is None or not is_current(state, read_base(layout), series):
+        raise UsageError("The tree is not what patches/ says: run 'nox -s apply' first.")
+    return tree, series, state

@@ -12,15 +12,13 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches import sdist
-from patches.apply import build_state, make, settle, unsaved
+from patches import base
+from patches.apply import build_state, ensure_base, make, ready, settle, unsaved
 from patches.base import Base, write_base
 from patches.carry import Carrier, Carry, Conflict, remove
 from patches.errors import ConflictError, ToolError, UsageError
 from patches.patch import Patch
-from patches.ready import ready
 from patches.series import Series, keep_uncommitted, read_series, write_series
-from patches.stock import ensure_base
 from patches.tree import Tree
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
     remove(repository, layout.bump)
     if version == state.base.version:
         raise UsageError(f"The base is Salt {version} already: name another release.")
-    target = Base(version, sha256) if sha256 is not None else sdist.learn(layout, version)
+    target = Base(version, sha256) if sha256 is not None else base.learn(layout, version)
     onto = ensure_base(repository, target)
     _refuse_taken(repository, series, target, onto)
     shutil.rmtree(_copies(repository, target), ignore_errors=True)

@@ -14,12 +14,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches import changelog
+from patches import hooks
 from patches.apply import is_current, settle, shown
 from patches.base import read_base
-from patches.checkout import tracked_files
 from patches.errors import ConflictError, UsageError
-from patches.git import EMAIL, NAME
+from patches.git import EMAIL, NAME, tracked_files
 from patches.kept import read_kept, releases
 from patches.series import read_series
 from patches.tree import Tree
@@ -177,9 +176,9 @@ def _parts(repository: Repository, series: Series, state: State) -> Iterator[Fin
         if patch.is_empty:
             yield Finding("parts", patch.topic, "changes nothing: save an edit to it, or drop it")
             continue
-        if not changelog.entries(patch):
+        if not hooks.entries(patch):
             yield Finding("parts", patch.topic, f"has no changelog entry: add salt/changelog/{patch.topic}.<kind>.md")
-        for path in changelog.strays(patch):
+        for path in hooks.strays(patch):
             yield Finding(
                 "parts", path, f"is no name of a changelog entry: use {patch.topic}.<kind>.md, or an issue's number"
             )

@@ -8,16 +8,42 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches.commands import registry as commands
+from patches.commands import checks, releases, tree
 from patches.errors import PatchesError, UnsavedEditsError
-from patches.layout import Layout
-from patches.lock import TREE, locked
+from patches.layout import TREE, Layout, locked
 from patches.repository import Repository
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from patches.commands.tree import CommandResult
+
+    Command = Callable[[Repository, argparse.Namespace], CommandResult]
     from collections.abc import Callable, Sequence
 
     Add = Callable[[str, str, str], argparse.ArgumentParser]
+
+LOCKED: dict[str, Command] = {
+    "apply": tree.run_apply,
+    "save": tree.run_save,
+    "submit": releases.run_submit,
+    "export": releases.run_export,
+    "bump": releases.run_bump,
+    "drop": tree.run_drop,
+    "keep": releases.run_keep,
+    "wheels": releases.run_wheels,
+}
+# these leave the tree alone: they need not wait for a check that takes minutes
+OWN_LOCKS = {"wheels": "wheels.lock"}
+# these change nothing, and a test run may take minutes: what of theirs needs the lock takes it
+UNLOCKED: dict[str, Command] = {
+    "check": checks.run_check,
+    "features": releases.run_features,
+    "status": tree.run_status,
+    "style": checks.run_style,
+    "suite": checks.run_suite,
+}
+
 
 CODES = """\
 exit codes:
@@ -186,11 +212,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     layout = Layout(options.root.resolve())
     repository = Repository(layout)
     try:
-        if options.command in commands.UNLOCKED:
-            result = commands.UNLOCKED[options.command](repository, options)
+        if options.command in UNLOCKED:
+            result = UNLOCKED[options.command](repository, options)
         else:
-            with locked(layout, commands.OWN_LOCKS.get(options.command, TREE)):
-                result = commands.LOCKED[options.command](repository, options)
+            with locked(layout, OWN_LOCKS.get(options.command, TREE)):
+                result = LOCKED[options.command](repository, options)
     except PatchesError as error:
         return _fail(error, as_json=options.json)
     for text in result.warnings:

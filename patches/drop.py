@@ -11,10 +11,9 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches.apply import build_state, make
+from patches.apply import build_state, make, ready
 from patches.errors import ConflictError, UsageError
 from patches.patch import Patch
-from patches.ready import ready
 from patches.repository import reason
 from patches.series import Series, keep_uncommitted, read_series, write_series
 

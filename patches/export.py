@@ -6,12 +6,11 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from patches.apply import ensure_base, ready
 from patches.branch import Commits, commit
 from patches.errors import UsageError
 from patches.kept import read_kept, releases
 from patches.layout import write_atomically
-from patches.ready import ready
-from patches.stock import ensure_base
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,18 +2,24 @@
 
 Commit ids must be the same on every machine, and no hook, template, signing key or ignore file of the user may
 take part: the environment is rebuilt, and the repository's own configuration is written by us.
+
+Stored patches carry one neutral author (see ``git.py``). A mail to upstream carries a person, who signs it off, so an
+address that a machine made up, or one that nobody can have, must not get that far.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import socket
 import subprocess
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from patches.errors import ToolError
+from patches.errors import ToolError, UsageError
+from patches.layout import EXTENSIONS, Layout, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -156,3 +162,137 @@ class Git:
 def list_paths(paths: Iterable[str]) -> bytes:
     """Write paths the way that git's ``-z --stdin`` reads them."""
     return b"".join(encode(path) + b"\0" for path in paths)
+
+
+def tracked_files(layout: Layout) -> tuple[str, ...] | None:
+    """Give the files below ``salt/`` that the project's git tracks; None when this is not its checkout."""
+    return _paths(layout, "ls-files", "-z")
+
+
+def changed_files(layout: Layout) -> tuple[str, ...]:
+    """Give the tracked files below ``salt/`` that are not as last committed, as far as the project's git can say."""
+    return _paths(layout, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD") or ()
+
+
+def uncommitted(layout: Layout, paths: Iterable[str]) -> tuple[str, ...]:
+    """Give those of some paths, relative to the project, that are not as last committed, or not committed at all.
+
+    Empty when this is not a checkout: there is nothing to compare with.
+    """
+    listed = _git(layout, "status", "--porcelain=v1", "--untracked-files=all", "--no-renames", "-z", "--", *paths)
+    return tuple(decode(line[3:]) for line in (listed or b"").split(b"\0") if line)
+
+
+def is_known(layout: Layout, data: bytes) -> bool:
+    """Tell whether the project's git has these bytes as a file: committed, staged or stashed, on whatever branch."""
+    digest = _git(layout, "hash-object", "--stdin", feed=data)
+    return digest is not None and _git(layout, "cat-file", "-e", decode(digest.strip())) is not None
+
+
+def _paths(layout: Layout, *command: str) -> tuple[str, ...] | None:
+    """Run a git command that lists paths; None when this is not a checkout, or has no commit yet."""
+    listed = _git(layout, *command, "--", "salt")
+    if listed is None:
+        return None
+    names = (decode(name).removeprefix("salt/") for name in listed.split(b"\0") if name)
+    return tuple(name for name in names if not name.startswith(f"{EXTENSIONS}/"))
+
+
+def _git(layout: Layout, *command: str, feed: bytes = b"") -> bytes | None:
+    """Run the project's own git; None when this is not its checkout, or when it fails."""
+    outer = ["git", "-C", str(layout.root)]
+    # the user's configuration, but no GIT_* of a calling git
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    top = subprocess.run([*outer, "rev-parse", "--show-cdup"], capture_output=True, check=False, env=env)
+    if top.returncode != 0 or top.stdout.strip():
+        return None
+    ended = subprocess.run([*outer, *command], input=feed, capture_output=True, check=False, env=env)
+    return ended.stdout if ended.returncode == 0 else None
+
+
+IDENT = re.compile(r"^(?P<name>.*?) ?<(?P<email>[^<>]*)> \d+ [+-]\d{4}$")
+# RFC 2606, RFC 6761 and RFC 6762, what is used for networks that end at a router, and git's own "(none)"
+NOBODYS: tuple[str, ...] = (
+    "example",
+    "invalid",
+    "test",
+    "localhost",
+    "local",
+    "localdomain",
+    "internal",
+    "lan",
+    "home",
+    "arpa",
+)
+NOBODYS += ("corp", "example.com", "example.net", "example.org", "(none)")
+# accounts of systems and of build services
+MACHINES = ("root", "nobody", "daemon", "runner", "jenkins", "buildbot", "gitlab-runner", "ci")
+NO_REPLY = re.compile(r"no[-_.]?reply")
+# addresses that GitHub gives to people who hide theirs, and to bots
+HIDDEN = "users.noreply.github.com"
+ADVICE = """run 'git config --global user.name "NAME"' and 'git config --global user.email ADDRESS' with your own."""
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """A person's name and mail address."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        """Write both as a mail's header does."""
+        return f"{self.name} <{self.email}>"
+
+
+def read_contributor(layout: Layout) -> Contributor:
+    """Read who commits in this checkout: git's environment variables, the repository's configuration, the user's.
+
+    :raises UsageError: when none is set, or when a machine made it.
+    """
+    require_git()
+    # without this option git makes an address of the account and the host
+    command = ["git", "-C", str(layout.root), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    found = IDENT.match(run.stdout.strip())
+    if run.returncode != 0 or found is None:
+        raise UsageError(f"git knows no name and address to send mails under: {ADVICE}")
+    contributor = Contributor(found["name"], found["email"])
+    why = objection(contributor, socket.gethostname())
+    if why is not None:
+        raise UsageError(f"Upstream wants mails from a person, and '{contributor}' {why}: {ADVICE}")
+    return contributor
+
+
+def objection(contributor: Contributor, host: str) -> str | None:
+    """Say why a name and an address cannot be a person's; None when they can.
+
+    :param host: the machine's name, as addresses made from it are the commonest wrong ones.
+    """
+    name = contributor.name.strip().lower()
+    local, at, domain = contributor.email.strip().lower().rpartition("@")
+    host = host.lower().strip(".")
+    outer = domain.removeprefix(f"{host}.")
+    reasons = {
+        "is the project's neutral author": (contributor.name, contributor.email) == (NAME, EMAIL),
+        "has no person's name": not name or name in MACHINES,
+        "has no mail address": not (local and at) or re.search(r"\s", contributor.email),
+        "is a bot": "[bot]" in f"{name} {local}",
+        "has an address without a domain": "." not in domain or re.fullmatch(r"\[.*\]|[0-9.]+", domain),
+        "has an address at a domain that is nobody's": f".{domain}".endswith(tuple(f".{end}" for end in NOBODYS)),
+        # the host "mail" has nothing to do with mail.ru, but git makes laptop.company.com of the host "laptop"
+        "has an address made of this machine's name": host and (domain == host or (outer != domain and "." in outer)),
+        "has an address of a system account": local in MACHINES,
+        "has an address that takes no replies": NO_REPLY.search(local)
+        or (NO_REPLY.search(domain) and domain != HIDDEN),
+    }
+    return next((reason for reason, applies in reasons.items() if applies), None)
+
+
+def keep(layout: Layout, topic: str, data: bytes) -> Path | None:
+    """Copy a patch unless the project's git has it; give the copy's path."""
+    if is_known(layout, data):
+        return None
+    path = layout.discarded / f"{topic}-{hashlib.sha256(data).hexdigest()[:12]}.patch"
+    write_atomically(path, data)
+    return path

@@ -17,7 +17,7 @@ from patches.apply import settle
 from patches.branch import Commits, commit
 from patches.check import Finding
 from patches.errors import UsageError
-from patches.lock import locked
+from patches.layout import locked
 from patches.repository import PROOF, PROOFS
 from patches.series import read_series
 from patches.tree import Tree

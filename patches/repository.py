@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from patches.errors import BusyError, ConflictError
 from patches.git import EMAIL, NAME, Git, decode, encode, list_paths
-from patches.lock import locked
+from patches.layout import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from patches.base import Base
     from patches.layout import Layout
     from patches.patch import Patch
+
 
 BRANCH = "refs/heads/patched"
 # nothing of the user's configuration is read (see git.py); these are what git's own defaults leave open

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patches.discarded import keep
 from patches.errors import UsageError
+from patches.git import keep
 from patches.layout import write_atomically
 from patches.patch import Patch, require_topic
 

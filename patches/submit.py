@@ -2,30 +2,159 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches import branch, changelog, mail
-from patches.apply import shown
+from patches import branch, hooks
+from patches.apply import ready, shown
+from patches.branch import into_clone
 from patches.check import incomplete
-from patches.checkout import uncommitted
-from patches.clone import into_clone
-from patches.contributor import read_contributor
-from patches.cover import Cover
-from patches.errors import UsageError
-from patches.ready import ready
+from patches.errors import ConflictError, UsageError
+from patches.git import Git, read_contributor, uncommitted
+from patches.hooks import entries
+from patches.repository import CONFIG, reason
+from patches.suite import is_test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from patches.contributor import Contributor
+    from patches.branch import Version
+    from patches.git import Contributor
     from patches.patch import Patch
     from patches.repository import Repository
     from patches.series import Series
     from patches.state import State
+
+MAIL = ("format-patch", "--quiet", "--no-signature", "--full-index", "--no-renames", "--zero-commit", "--always")
+
+
+def write(repository: Repository, version: Version, folder: Path) -> tuple[Path, ...]:
+    """Write the commits of a branch as mails, which name the base, and prove them; give the mails in order.
+
+    :raises ConflictError: when they do not make the same tree.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    numbered = (f"--reroll-count={version.number}",) if version.number > 1 else ()
+    span = f"{version.base}..{version.commit}"
+    repository.git.run(*MAIL, *numbered, f"--base={version.base}", f"--output-directory={folder}", span)
+    mails = tuple(sorted(folder.glob("*.patch")))
+    _verify(repository, version, mails)
+    return mails
+
+
+def _verify(repository: Repository, version: Version, mails: tuple[Path, ...]) -> None:
+    """Apply the mails to a pristine clone, as a maintainer of upstream would, and compare.
+
+    :raises ConflictError: when they do not apply, or make another tree.
+    """
+    with tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as name:
+        clone = Path(name) / "clone"
+        git = Git(clone / ".git", clone)
+        clone.mkdir()
+        git.run("init", "--quiet", "--template=")
+        (clone / ".git" / "config").write_text(CONFIG, encoding="utf-8")
+        # the base's objects stay where they are: to copy them takes seconds for each topic
+        borrowed = clone / ".git" / "objects" / "info" / "alternates"
+        borrowed.parent.mkdir(exist_ok=True)
+        borrowed.write_text(f"{repository.layout.git_dir.resolve()}/objects\n", encoding="utf-8")
+        git.run("read-tree", version.base)
+        git.run("update-ref", "HEAD", version.base)
+        result = git.attempt("am", "--quiet", *map(str, mails))
+        if result.code != 0:
+            raise ConflictError(f"The mails do not apply to the base: {reason(result.text, result.err)}.")
+        wanted, got = repository.tree(version.commit), git.text("rev-parse", "HEAD^{tree}")
+        if got != wanted:
+            raise ConflictError(f"The mails make the tree {got} instead of {wanted}: run 'nox -s check'.")
+
+
+# a paragraph of the message that has figures in it
+MEASURED = re.compile(r"^(Measured|Figures)\b")
+LINK = re.compile(r"https?://[^\s()]+")
+ITEM = re.compile(r"^(- |\d+\. )")
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What a pull request says: the topic, all topics of its branch, the tests, the base, and the changes since."""
+
+    patch: Patch
+    required: Sequence[Patch]
+    changed: Sequence[str]
+    base: str
+    branch: str
+    version: int = 1
+    differences: str = field(default="", repr=False)
+
+    @property
+    def text(self) -> str:
+        """The text in Markdown; its first line is the title."""
+        said = paragraphs(self.patch)
+        figures = [paragraph for paragraph in said if MEASURED.match(paragraph)]
+        reasons = [paragraph for paragraph in said if paragraph not in figures]
+        parts = [f"# {self.patch.subject}\n", _section("What does this PR do?", reasons)]
+        parts.append(_section("What issues does this PR fix or reference?", [self._issues()]))
+        if figures:
+            parts.append(_section("Measurements", figures))
+        parts.append(_section("How to test", self._tests()))
+        parts.append(_section("What it requires", self._requires()))
+        parts.append(_section("Merge requirements satisfied?", ["\n".join(self._requirements())]))
+        if self.differences:
+            title = f"Changes since version {self.version - 1}"
+            parts.append(_section(title, [f"```text\n{self.differences}\n```"]))
+        return "\n".join(parts)
+
+    def _issues(self) -> str:
+        numbers = [re.sub(r"\D.*", "", path.removeprefix("changelog/")) for path in entries(self.patch)]
+        links = LINK.findall(" ".join(self.patch.values("Upstream-PR")))
+        named = dict.fromkeys(f"#{number}" for number in numbers if number)
+        others = [link for link in dict.fromkeys(links) if link.rpartition("/")[2] not in numbers]
+        return ", ".join([*named, *others]) or "None that we know of."
+
+    def _tests(self) -> Iterable[str]:
+        tests = [name for name in self.changed if is_test(name)]
+        if not tests:
+            return ["This brings no test."]
+        command = " \\\n    ".join(["python -m pytest", *tests])
+        return [f"```bash\n{command}\n```", "At least one test in each of these files fails without this change."]
+
+    def _requires(self) -> Iterable[str]:
+        if not self.required:
+            return [f"Nothing: one commit on {self.base}, in the branch `{self.branch}`."]
+        listed = "\n".join(f"- {patch.topic}: {patch.subject}" for patch in self.required)
+        begins = f"The branch `{self.branch}` on {self.base} begins with the commits of these"
+        return [f"{begins}, each a pull request of its own; please review the last commit.", listed]
+
+    def _requirements(self) -> Iterable[str]:
+        has_docs = any(name.startswith("doc/") for name in self.changed)
+        has_test = any(is_test(name) for name in self.changed)
+        rows = ((has_docs, "Docs"), (bool(entries(self.patch)), "Changelog"), (has_test, "Tests written/updated"))
+        return [f"- [{'x' if done else ' '}] {what}" for done, what in rows]
+
+
+def paragraphs(patch: Patch) -> list[str]:
+    """Give the paragraphs of a message for upstream, each line of text or item of a list in one line.
+
+    What is indented stays as it is.
+    """
+    found = []
+    for block in re.split(r"\n{2,}", patch.without_ours().message.strip("\n")):
+        lines: list[str] = []
+        for line in block.splitlines():
+            if lines and not ITEM.match(line) and not line.startswith("    "):
+                lines[-1] = f"{lines[-1]} {line.strip()}"
+            else:
+                lines.append(line)
+        found.append("\n".join(lines))
+    return [paragraph for paragraph in found if paragraph.strip()]
+
+
+def _section(title: str, texts: Iterable[str]) -> str:
+    return "\n\n".join([f"### {title}", *texts]) + "\n"
+
 
 COVER = "pull-request.md"
 
@@ -92,7 +221,7 @@ def _refuse(repository: Repository, topic: str, patches: Iterable[Patch], number
                 f"The topic '{patch.topic}' gives no reason: write into the message of patches/{patch.topic}.patch "
                 "what it changes and why, as a pull request does."
             )
-        if patch.topic not in numbers and any(map(changelog.is_unnumbered, patch.files)):
+        if patch.topic not in numbers and any(map(hooks.is_unnumbered, patch.files)):
             lacking.append(patch.topic)
     own = [name for patch in patches for name in (f"patches/{patch.topic}.patch", *(f"salt/{n}" for n in patch.files))]
     loose = uncommitted(repository.layout, own)
@@ -129,7 +258,7 @@ class _Sender:
             new = Path(scratch) / "new"
             new.mkdir()
             if wish.mails or wish.clone:
-                mails = mail.write(repository, version, (new if wish.mails else Path(scratch)) / "mails")
+                mails = write(repository, version, (new if wish.mails else Path(scratch)) / "mails")
             if wish.clone is not None:
                 base = wish.onto or f"v{self.state.base.version}"
                 git, version, before = into_clone(wish.clone, base, patch.topic, mails, self.author)

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.processes import vitals
+from harness.processes import kernel
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def halt(pid: int) -> None:
     """
     os.kill(pid, signal.SIGSTOP)
     until(
-        lambda: (seen := vitals.read(pid)) and seen.halted,
+        lambda: (seen := kernel.read(pid)) and seen.halted,
         Deadline(HALT_S),
-        lambda: f"Process {pid} does not stop: {vitals.told(pid)}.",
+        lambda: f"Process {pid} does not stop: {kernel.told(pid)}.",
     )
 
 

@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samples import manifest
+from harness.samples import files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,10 +41,10 @@ def mutate(samples: Path, seed: int) -> Mutation:
         "cut": _cut, "moved": _moved,
     }  # fmt: skip
     kind = rng.choice(sorted(kinds))
-    files = sorted(path for pattern in manifest.PATTERNS for path in samples.glob(pattern) if _rows(path))
+    paths = sorted(path for pattern in files.PATTERNS for path in samples.glob(pattern) if _rows(path))
     if kind in ("shifted", "skewed"):
-        files = [path for path in files if path.suffix != ".csv" or _timed(path)]
-    path = rng.choice(files) if kind != "silent" else samples / "processes.csv"
+        paths = [path for path in paths if path.suffix != ".csv" or _timed(path)]
+    path = rng.choice(paths) if kind != "silent" else samples / "processes.csv"
     if path.suffix != ".csv":
         return Mutation("phase", _phase(path, rng))
     return Mutation(kind, f"{path.relative_to(samples)} {kinds[kind](path, rng)}")

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.results import result, runs
 from harness.scenarios.clients import RUNNERS
-from harness.verify.finding import NOTE, WRONG, Finding, some
 from harness.verify.silence import APART
-from harness.verify.store import Store
+from harness.verify.store import NOTE, WRONG, Finding, Store, some
 from harness.verify.verification import flattened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from harness.scenarios.asked import Asked
+    from harness.scenarios.runners import Asked
     from harness.scenarios.scenario import Scenario
 
 FIND_JOB = "saltutil.find_job"

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
 from harness.results import result, runs
+from harness.samples import files
 from harness.samples import files as samples
-from harness.samples import manifest
 from harness.samples import rows as kinds
 from harness.samples.rows import Timeline
-from harness.scenarios import schedule
-from harness.scenarios.scenario import load
+from harness.scenarios.scenario import load, requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,7 +95,7 @@ def write(parent: Path, shape: Shape) -> Path:
     started = datetime.fromtimestamp(START, UTC).isoformat(timespec="seconds")
     runs.write(folder, runs.Run(ID, started, ("stock",), shape.minions, 1, "none", status="finished"))
     _samples(samples, folder / "scenario.toml", shape)
-    manifest.write(samples)
+    files.write(samples)
     result.write(result.compute(folder), folder)
     return folder
 
@@ -104,7 +103,7 @@ def write(parent: Path, shape: Shape) -> Path:
 def _samples(folder: Path, scenario: Path, shape: Shape) -> None:
     rng = random.Random(shape.seed)  # noqa: S311 - a repeatable run is no secret
     jids, returns, finished = [], list[_Return](), list[float]()
-    due = [request.due_s for request in schedule.requests(load(scenario))]
+    due = [request.due_s for request in requests(load(scenario))]
     for due_s in due:
         seen = ZERO + due_s + 0.01
         jids.append(f"{datetime.fromtimestamp(seen - 0.005, UTC):%Y%m%d%H%M%S%f}")

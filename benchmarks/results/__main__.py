@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 try:
-    from benchmarks.errors import BenchmarkError
-    from benchmarks.results import evidence, markers, page
-    from benchmarks.results.collect import collect
+    from benchmarks.benchmark import BenchmarkError
+    from benchmarks.results import evidence, page
+    from benchmarks.results.evidence import collect
     from benchmarks.results.subjects import subjects
     from evil_minions import pipe
     from harness.paths import TREES
@@ -30,7 +30,7 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.results.row import Section
+    from benchmarks.results.page import Section
 
 FORMAT = 2
 CODES = (
@@ -72,7 +72,7 @@ def pages(docs: Path, sections: Sequence[Section]) -> dict[Path, str]:
     output = docs / "results.md"
     others = [path for path in (docs.parent / "README.md", *sorted(docs.glob("*.md"))) if path != output]
     texts = {path: path.read_text(encoding="utf-8") for path in others if path.is_file()}
-    filled = {path: markers.fill(text, sections) for path, text in texts.items() if markers.MARKER.search(text)}
+    filled = {path: page.fill(text, sections) for path, text in texts.items() if page.MARKER.search(text)}
     return {output: page.write(sections), **filled}
 
 

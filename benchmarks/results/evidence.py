@@ -1,21 +1,145 @@
-"""Reads docs/evidence: what was measured of each benchmark and scenario, and whether the code has changed since."""
+"""Reads docs/evidence: what was measured of each benchmark and scenario, and whether the code has changed since.
+
+A copy has the figures, their spread and the environment, and no samples. Of a scenario it is the newest finished run
+as the scenario is now: a run of other minions or another definition measured something else, one without the trees
+that are compared compares nothing, and one that contradicts its samples proves nothing.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.errors import DamagedFile
-from benchmarks.measurement import FORMAT
-from benchmarks.results.row import Row, Section, read_source
+from benchmarks.benchmark import FORMAT, DamagedFile, Samples, document
+from benchmarks.registry import ALL
+from benchmarks.results.page import Row, Section, read_source
+from benchmarks.results.subjects import ANSWERED, BOTH, LOADS, own
+from harness.errors import SettingsError
 from harness.paths import ROOT
+from harness.results import result as results
+from harness.results import runs
+from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from benchmarks.figure import Figure
-    from benchmarks.results.subjects import Subject
+    from benchmarks.benchmark import Figure
+    from benchmarks.results.subjects import Load, Subject
+
+# what a benchmark's file has that nobody reads in a copy
+SAMPLES = "samples"
+
+
+def collect(bench: Path, folder: Path, evidence: Path) -> list[Path]:
+    """Copy what is newer than the evidence, and return the files that were written.
+
+    Raises DamagedFile if a file can't be read, and writes nothing then.
+    """
+    found = [*_benchmarks(bench), *_loads(folder)]
+    written = []
+    evidence.mkdir(parents=True, exist_ok=True)
+    for values in found:
+        path = evidence / f"{values['name'].replace('/', '-')}.json"
+        if path.is_file() and json.loads(path.read_text(encoding="utf-8")).get("date", "") >= values["date"]:
+            continue
+        git = {**values["git"], "patches": _patches(values["git"]["commit"])}
+        path.write_text(json.dumps({**values, "git": git}, indent=1) + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _patches(commit: str) -> str:
+    """Return the last commit up to this one that changed what Salt runs, "" if git does not know."""
+    command = ["git", "-C", str(ROOT), "log", "-1", "--format=%H", commit, "--", "patches/*.patch", "salt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _benchmarks(folder: Path) -> Iterator[dict[str, Any]]:
+    known = {benchmark.name: benchmark for benchmark in ALL}
+    for path in sorted(folder.glob("*.json")):
+        if path.stem not in known:
+            raise DamagedFile(f"{path} belongs to no benchmark: delete it.")
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            # a figure of the same name may mean something else there
+            if values["format"] != FORMAT:
+                continue
+            figures = [{key: one[key] for key in one if key != SAMPLES} for one in values["figures"]]
+            yield {**values, "figures": figures}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            again = f"run `nox -s bench -- {path.stem}` again, or delete the file"
+            raise DamagedFile(f"{path} is damaged: {again}.") from None
+
+
+def _loads(folder: Path) -> Iterator[dict[str, Any]]:
+    for load in LOADS:
+        for path in sorted(folder.glob(f"*-{load.name}/result.json"), reverse=True):
+            try:
+                found = _run(path.parent, load, load.subject)
+            except SettingsError as error:
+                raise DamagedFile(str(error)) from None
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                raise DamagedFile(
+                    f"{path} or a file beside it is damaged: run `python -m harness result {path.parent}`, "
+                    "or delete the run."
+                ) from None
+            if found is not None:
+                yield found
+                break
+
+
+def _run(folder: Path, load: Load, subject: Subject) -> dict[str, Any] | None:
+    """Return the evidence of a run, None if it is not one that counts."""
+    run = runs.read(folder)
+    if run.status != "finished" or not set(load.trees) <= set(run.trees):
+        return None
+    # in results of another format a field of the same name may mean something else
+    if json.loads((folder / "result.json").read_text(encoding="utf-8"))["format"] != results.FORMAT:
+        return None
+    values = results.load(folder)
+    facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    # without the key nobody has verified it
+    if values.get("disagrees", True) or facts.get("bed", {}).get("made_of") != "processes":
+        return None
+    if own(values["scenario"]) != subject.own:
+        return None
+    return {
+        "format": FORMAT,
+        "name": subject.name,
+        "about": subject.about,
+        "command": run.command.replace("python -m harness load", "nox -s load --"),
+        "date": run.started,
+        "minions": run.minions,
+        "rounds": run.repeats,
+        "own": subject.own,
+        "doubts": values.get("why", []),
+        "machine": {**facts["machine"], "python": facts["versions"]["python"]},
+        "versions": facts["versions"],
+        "git": facts["git"],
+        "trees": facts["trees"],
+        "figures": [one for figure in subject.figures if (one := _figure(figure, values["repeats"], run.minions))],
+    }
+
+
+def _figure(figure: Figure, repeats: Sequence[Mapping[str, Any]], minions: int) -> dict[str, Any] | None:
+    """Return a figure as a benchmark writes it; None if the patched tree has no value."""
+    stock, ours = ([_value(one.get(tree, {}), figure.key) for one in repeats] for tree in BOTH)
+    if None in ours:
+        return None
+    samples = Samples([one for one in ours if one is not None], [one for one in stock if one is not None])
+    found = document(figure, samples, minions)
+    return {key: found[key] for key in found if key != SAMPLES}
+
+
+def _value(tree: Mapping[str, Any], field: str) -> float | None:
+    if field != ANSWERED:
+        return thresholds.lookup(tree, field)
+    asked, failed = (thresholds.lookup(tree, name) for name in ("client_requests", "client_errors"))
+    return None if asked is None or failed is None else asked - failed
+
 
 FOLDER = ROOT / "docs" / "evidence"
 

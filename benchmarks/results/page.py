@@ -1,18 +1,99 @@
-"""The page in Markdown: ten questions, what it costs, what was missed, what is not measured, and all rows."""
+"""The page in Markdown: ten questions, what it costs, what was missed, what is not measured, and all rows.
+
+The first words name the evidence, then follow the figure and the side of it: `stock`, `ours`, or `change` for what
+the difference of the two means in words. A run that is not trustworthy fills none, and a busy machine is named.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.results.row import BUSY, DOUBTED, MACHINE, OLDER
+from benchmarks.benchmark import UnknownFigure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from benchmarks.figure import Aim
-    from benchmarks.results.row import Row, Section, Source
+    from benchmarks.benchmark import Aim, Figure
+    from benchmarks.results.subjects import Subject
+
+# keys that have to be equal for the same machine
+MACHINE = ("processor", "cores", "memory_gb", "distribution", "python")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of evidence: the command that measured it, when (UTC, ISO 8601), where, and on what.
+
+    `marks` say why to read it with care: the machine had other work when it began, the check of a load run found a
+    reason, the tree was not what the patches make, or the code has changed since.
+    """
+
+    file: str
+    command: str
+    date: str
+    machine: Mapping[str, Any]
+    salt: str
+    commit: str
+    marks: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """Return what tells the machine from another one, in words."""
+        return tuple(str(self.machine.get(name, "")) for name in MACHINE)
+
+
+BUSY, DOUBTED, EDITED, OLDER = "busy", "not trustworthy", "edited", "older code"
+
+
+def read_source(file: str, values: Mapping[str, Any], older: bool) -> Source:  # noqa: FBT001 - one of the marks
+    """Return what a file says of itself; raises KeyError, TypeError, ValueError or AttributeError if it is damaged."""
+    datetime.fromisoformat(values["date"])
+    machine = values["machine"]
+    marks = {
+        BUSY: float(machine["load_average_at_start"]) > float(machine["cores"]),
+        DOUBTED: bool(values.get("doubts")),
+        EDITED: any(tree.get("edited") for tree in values["trees"].values()),
+        OLDER: older,
+    }
+    salt, commit = (
+        str(values["versions"].get("salt_stock", "")),
+        str(values["git"]["patches"] or values["git"]["commit"]),
+    )
+    command, shown = str(values["command"]), tuple(mark for mark, is_so in marks.items() if is_so)
+    return Source(file, command, values["date"], machine, salt, commit, shown)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure that was measured, in `n` samples of ours."""
+
+    figure: Figure
+    what: str
+    n: int
+    stock: float | None = None
+    ours: float | None = None
+    ratio: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Say whether the aim is met; None without an aim or a value."""
+        aim = self.figure.aim
+        value = self.ratio if aim is not None and aim.of == "ratio" else self.ours
+        return None if aim is None or value is None else aim.met(value)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The figures of one benchmark or scenario; without a source nothing was measured."""
+
+    subject: Subject
+    source: Source | None = None
+    rows: tuple[Row, ...] = ()
+
 
 HEAD = """\
 # Results
@@ -256,3 +337,39 @@ def _sentence(text: str) -> str:
 
 def _line(cells: Sequence[str] | Iterator[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+MARKER = re.compile(r"(?P<start><!-- figure: (?P<place>\S+) -->)(?P<text>.*?)(?P<end><!-- /figure -->)", re.DOTALL)
+SIDES = ("stock", "ours", "change")
+NOT_MEASURED = "(not measured)"
+WHILE_BUSY = " (on a busy machine)"
+
+
+def fill(text: str, sections: Sequence[Section]) -> str:
+    """Return a page with the figures of the evidence; raises UnknownFigure if a marker names none."""
+    known = {f"{one.subject.name}/{figure.key}" for one in sections for figure in one.subject.figures}
+    believed = [one for one in sections if one.source is not None and DOUBTED not in one.source.marks]
+    rows = {f"{one.subject.name}/{row.figure.key}": row for one in believed for row in one.rows}
+    busy = {one.subject.name for one in believed if one.source is not None and BUSY in one.source.marks}
+
+    def replaced(found: re.Match[str]) -> str:
+        name, _, side = found["place"].rpartition("/")
+        if name not in known or side not in SIDES:
+            raise UnknownFigure(
+                f"There is no figure {found['place']!r}: write NAME/KEY/SIDE, with the name and the key of a file in "
+                f"docs/evidence, and {', '.join(SIDES)} as the side."
+            )
+        text = _value(rows.get(name), side)
+        beside = WHILE_BUSY if text and name.rpartition("/")[0] in busy else ""
+        return f"{found['start']}{text or NOT_MEASURED}{beside}{found['end']}"
+
+    return MARKER.sub(replaced, text)
+
+
+def _value(row: Row | None, side: str) -> str:
+    if row is None:
+        return ""
+    if side == "change":
+        return shown_change(row)
+    value: float | None = getattr(row, side)
+    return "" if value is None else number(value, row.figure.unit)

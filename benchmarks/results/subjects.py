@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.figure import Aim, Figure
+from benchmarks.benchmark import Aim, Figure
 from benchmarks.registry import ALL
 from harness import figures
 from harness.scenarios import scenario as scenarios

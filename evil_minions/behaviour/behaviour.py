@@ -2,18 +2,91 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from evil_minions.behaviour.example import Example, example_of
-from evil_minions.behaviour.rule import Rule, rule_of
+from evil_minions.behaviour.rule import SWITCH, Rule, rule_of
+from evil_minions.errors import UsageError
 from evil_minions.rng import SeededRandom, stream
+from evil_minions.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.inventory.target import Target
+    from evil_minions.inventory.inventory import Target
     from evil_minions.tables import Table
+
+_RANGE: Final = 2
+
+
+NONE: Final = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Input: `function` and `args` or the name of a `timer`; so many `minions` from number `first` on.
+
+    Output: what has to hold for those that get `rule` ("none": no rule), whose share of all is within `share`.
+    """
+
+    path: str
+    name: str
+    function: str
+    args: tuple[Any, ...]
+    timer: str
+    first: int
+    minions: int
+    rule: str
+    share: tuple[float, float]
+    seconds: tuple[float, float] | None
+    expected: dict[str, Any]
+
+
+def _range(table: Table, key: str) -> tuple[float, float] | None:
+    """Return the lowest and the highest number under a key."""
+    if key not in table:
+        return None
+    values = table.take(key, list)
+    if len(values) != _RANGE or not all(isinstance(value, int | float) for value in values):
+        raise table.error(key, f"is {values!r}, but has to be the lowest and the highest number")
+    return float(values[0]), float(values[1])
+
+
+def example_of(table: Table, rules: Sequence[str]) -> Example:
+    """Return the example that a table describes.
+
+    Raises:
+        UsageError: if it makes no sense.
+
+    """
+    table.allow("name", "function", "args", "timer", "first", "minions", "expect")
+    kind = table.one("function", "timer")
+    if kind is None:
+        raise table.error("function", "is missing: give a function, or the name of a rule as `timer`")
+    expect = (
+        table.table("expect")
+        .renamed("stage", "rule")
+        .allow("rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events")
+    )
+    timer = table.choice("timer", rules) if kind == "timer" else ""
+    rule = expect.choice("rule", (*rules, NONE), timer or NONE)
+    checked = ("answers", "return", "bytes", "retcode", "next", "events")
+    return Example(
+        table.path,
+        table.take("name", str),
+        table.take("function", str, ""),
+        tuple(table.take("args", list, [])),
+        timer,
+        table.count("first", 0),
+        table.count("minions", 1, low=1, high=100_000),
+        rule,
+        _range(expect, "share") or (0.0, 1.0),
+        _range(expect, "seconds"),
+        {name: expect.values[name] for name in checked if name in expect},
+    )
+
 
 FORMAT: Final = 1
 
@@ -99,3 +172,64 @@ def behaviour_of(table: Table, name: str) -> Behaviour:
         start.take("paced", bool, default=True),
         jobs.count("process_count_max", 0, high=100_000),
     )
+
+
+FOLDER: Final = Path(__file__).parent.parent / "data" / "behaviours"
+_SUFFIX: Final = ".toml"
+
+
+def names() -> list[str]:
+    """Return the names of the presets."""
+    return sorted(path.stem for path in FOLDER.glob(f"*{_SUFFIX}"))
+
+
+def find(name: str | Path, beside: Path = FOLDER) -> Path:
+    """Return the file of a preset by its name, or of a user's file by its path, which ends in `.toml`.
+
+    A relative path is looked for in the folder `beside`.
+
+    Raises:
+        UsageError: if there is none.
+
+    """
+    text = str(name)
+    path = beside / text if text.endswith(_SUFFIX) else FOLDER / f"{text}{_SUFFIX}"
+    if not path.is_file():
+        near = difflib.get_close_matches(text, names(), n=1)
+        hint = f"the nearest preset is {near[0]}" if near else "`python -m evil_minions behaviours` lists all presets"
+        raise UsageError(f"There is no behaviour {text}: {hint}.")
+    return path
+
+
+def load(name: str | Path, beside: Path | None = None) -> Behaviour:
+    """Return a behaviour by name or path, after a look at those that it switches to.
+
+    Raises:
+        UsageError: if it can't be read.
+
+    """
+    return next(iter(family(name, beside).values()))
+
+
+def family(name: str | Path, beside: Path | None = None) -> dict[Path, Behaviour]:
+    """Return a behaviour and all that it may switch to by their files, the first one first.
+
+    Raises:
+        UsageError: if one of them can't be read.
+
+    """
+    waiting = [find(name, beside or Path.cwd())]
+    found: dict[Path, Behaviour] = {}
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        behaviour = behaviour_of(read_table(path), path.stem)
+        found[path] = behaviour
+        for rule in (*behaviour.rules, *behaviour.timers):
+            if rule.sequel.kind == SWITCH:
+                try:
+                    waiting.append(find(rule.sequel.behaviour, path.parent))
+                except UsageError as error:
+                    raise UsageError(f"{path}: the rule {rule.name!r} can't go on. {error}") from error
+    return found

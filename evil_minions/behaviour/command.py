@@ -6,7 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.behaviour import library, trial
+from evil_minions.behaviour import example
+from evil_minions.behaviour.behaviour import load, names
 
 if TYPE_CHECKING:
     from evil_minions.behaviour.behaviour import Behaviour
@@ -63,8 +64,8 @@ def describe(behaviour: Behaviour) -> str:
 def run(options: argparse.Namespace) -> int:
     """Carry the command out; return its exit code."""
     if options.check is not None:
-        behaviour = library.load(options.check)
-        problems = trial.failures(behaviour)
+        behaviour = load(options.check)
+        problems = example.failures(behaviour)
         if options.json:
             print(json.dumps({**as_dict(behaviour), "problems": problems}))
         elif problems:
@@ -74,10 +75,10 @@ def run(options: argparse.Namespace) -> int:
             print(f"{behaviour.name}: {'1 example holds' if count == 1 else f'{count} examples hold'}.")
         return 1 if problems else 0
     if options.name is not None:
-        behaviour = library.load(options.name)
+        behaviour = load(options.name)
         print(json.dumps(as_dict(behaviour)) if options.json else describe(behaviour))
         return 0
-    presets = [library.load(name) for name in library.names()]
+    presets = [load(name) for name in names()]
     if options.json:
         print(json.dumps([as_dict(behaviour) for behaviour in presets]))
     else:

@@ -1,22 +1,67 @@
 """The director: which minion has which behaviour, and the plan for each of its jobs.
 
 It decides and does nothing else: `evil_minions.minion` runs what it has planned.
+
+A plan is a value. It says when the job begins, what it returns and what comes next, so running it needs no director.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from evil_minions.behaviour import library
+from evil_minions.behaviour import behaviour
 from evil_minions.behaviour.behaviour import Subject
-from evil_minions.behaviour.plan import HEALTHY, Plan
+from evil_minions.behaviour.rule import Reply, Sequel
+from evil_minions.samples.files import DecisionRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from evil_minions.behaviour.behaviour import Behaviour
-    from evil_minions.behaviour.rule import Rule
+    from evil_minions.behaviour.rule import Delay, Rule
+
+_NORMAL: Final = Reply()
+_STAY: Final = Sequel()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rule that a job gets, None if the minion does what a healthy one does.
+
+    `behaviour` is the name of the minion's behaviour, empty for a minion without one.
+    """
+
+    behaviour: str = ""
+    rule: Rule | None = None
+
+    @property
+    def delay(self) -> Delay | None:
+        """The time until the function begins; None means as long as on a real minion."""
+        return self.rule.delay if self.rule else None
+
+    @property
+    def reply(self) -> Reply:
+        """What is returned."""
+        return self.rule.reply if self.rule else _NORMAL
+
+    @property
+    def sequel(self) -> Sequel:
+        """What comes after the job."""
+        return self.rule.sequel if self.rule else _STAY
+
+    def decision(self, minion_id: str, what: str, seconds: float) -> DecisionRow:
+        """Return the plan as it is written down; `what` is the job or the round of a timer, `seconds` the wait."""
+        if self.rule is None:
+            return DecisionRow(minion_id, what, self.behaviour, "", seconds, "", "")
+        returns = str(self.rule.reply) if self.rule.every is None else ""
+        return DecisionRow(minion_id, what, self.behaviour, self.rule.name, seconds, returns, str(self.rule.sequel))
+
+
+HEALTHY: Final = Plan()
+"""The plan of every job on a minion without a behaviour."""
+
 
 # offset, in the random stream of a job, of the choice of its rule; `evil_minions.minion.jobs` has further offsets
 _CHOICE: Final = 16
@@ -51,13 +96,13 @@ class Director:
             UsageError: if it can't be read.
 
         """
-        family = library.family(name)
+        family = behaviour.family(name)
         self._behaviours.update(family)
         self._assignments.update(dict.fromkeys(indexes, next(iter(family))))
 
     def switch(self, index: int, name: str) -> None:
         """Give a minion the behaviour that a rule of its present one names."""
-        self._assignments[index] = library.find(name, self._assignments[index].parent)
+        self._assignments[index] = behaviour.find(name, self._assignments[index].parent)
 
     def behaviour(self, index: int) -> Behaviour | None:
         """Return the behaviour of a minion."""

@@ -5,77 +5,223 @@ Each is run by the tests and by `behaviours --check`, without a master: for many
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions import defaults
+from evil_minions.behaviour.behaviour import NONE, Example
+from evil_minions.behaviour.rule import NORMAL, NOTHING
+from evil_minions.functions import job
+from evil_minions.functions.tree import load_states
+from evil_minions.inventory.grains import GrainsFactory, load_template
+from evil_minions.inventory.inventory import PillarStore, Targets
+from evil_minions.rng import SeededRandom, stream
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import random
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from evil_minions.tables import Table
+    from evil_minions.behaviour.behaviour import Behaviour
+    from evil_minions.behaviour.rule import Rule
+    from evil_minions.functions.registry import Call, Recorded
+    from evil_minions.inventory.inventory import Target
 
-_RANGE: Final = 2
-NONE: Final = "none"
+SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """Input: `function` and `args` or the name of a `timer`; so many `minions` from number `first` on.
+class ExampleFleet:
+    """The fleet of an example."""
 
-    Output: what has to hold for those that get `rule` ("none": no rule), whose share of all is within `share`.
-    """
+    targets: Targets
+    factory: GrainsFactory
 
-    path: str
-    name: str
-    function: str
-    args: tuple[Any, ...]
-    timer: str
-    first: int
-    minions: int
-    rule: str
-    share: tuple[float, float]
-    seconds: tuple[float, float] | None
-    expected: dict[str, Any]
+    @classmethod
+    def of(cls, first: int, minions: int) -> ExampleFleet:
+        """Return so many minions with the grains of a real fleet."""
+        ids = [defaults.ID_FORMAT.format(first + index) for index in range(minions)]
+        factory = GrainsFactory(load_template(), SEED, "127.0.0.1")
+        return cls(Targets(ids, first, factory, PillarStore(minions)), factory)
 
 
-def _range(table: Table, key: str) -> tuple[float, float] | None:
-    """Return the lowest and the highest number under a key."""
-    if key not in table:
+class NoFiles:
+    """What an example has in place of a master's files: none."""
+
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ARG002 - a planner's signature
+        """Run nothing: an example has made-up states."""
+        return {}, 0
+
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002 - a planner's signature
+        """Find no modules of any kind."""
+        return {kind: [] for kind in kinds}
+
+
+class Offline:
+    """The part of a minion that has no master and no other jobs."""
+
+    def stop_job(self, jid: str) -> int | None:  # noqa: ARG002 - a minion's signature
+        """Find no such job."""
         return None
-    values = table.take(key, list)
-    if len(values) != _RANGE or not all(isinstance(value, int | float) for value in values):
-        raise table.error(key, f"is {values!r}, but has to be the lowest and the highest number")
-    return float(values[0]), float(values[1])
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to nobody."""
+
+    def register_resources(self) -> None:
+        """Register nothing with nobody."""
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the jobs that run: none."""
+        return []
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the jobs that wait: none."""
+        return []
+
+    async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what was given as the pillar."""
+        return dict(override or {})
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:  # noqa: ARG002 - a minion's signature
+        """Do nothing."""
+        return asyncio.create_task(asyncio.sleep(0))
+
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
+        """Give empty answers."""
+        try:
+            next(questions)
+            while True:
+                questions.send("")
+        except StopIteration as end:
+            return end.value
+
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return empty answers."""
+        return ["" for _ in loads]
 
 
-def example_of(table: Table, rules: Sequence[str]) -> Example:
-    """Return the example that a table describes.
+class ExampleMinion(Offline):
+    """A minion of an example: a subject for a behaviour, and a host for functions that need no master."""
 
-    Raises:
-        UsageError: if it makes no sense.
+    def __init__(self, fleet: ExampleFleet, number: int, index: int) -> None:
+        """Stand for the minion with this number."""
+        self.id = defaults.ID_FORMAT.format(number)
+        self.number = number
+        self.replay: Recorded | None = None
+        self.states = load_states()
+        self.planner = NoFiles()
+        self._index = index
+        self._fleet = fleet
 
-    """
-    table.allow("name", "function", "args", "timer", "first", "minions", "expect")
-    kind = table.one("function", "timer")
-    if kind is None:
-        raise table.error("function", "is missing: give a function, or the name of a rule as `timer`")
-    expect = (
-        table.table("expect")
-        .renamed("stage", "rule")
-        .allow("rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events")
-    )
-    timer = table.choice("timer", rules) if kind == "timer" else ""
-    rule = expect.choice("rule", (*rules, NONE), timer or NONE)
-    checked = ("answers", "return", "bytes", "retcode", "next", "events")
-    return Example(
-        table.path,
-        table.take("name", str),
-        table.take("function", str, ""),
-        tuple(table.take("args", list, [])),
-        timer,
-        table.count("first", 0),
-        table.count("minions", 1, low=1, high=100_000),
-        rule,
-        _range(expect, "share") or (0.0, 1.0),
-        _range(expect, "seconds"),
-        {name: expect.values[name] for name in checked if name in expect},
-    )
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target matches it."""
+        return bool(self._fleet.targets.select(target)[self._index])
+
+    @property
+    def rng(self) -> random.Random:
+        """Random numbers that belong to no job."""
+        return SeededRandom().at(self.number, SEED)
+
+    def job_rng(self, pid: int) -> random.Random:
+        """Return the random numbers of a job."""
+        return SeededRandom().at(self.number, pid)
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains."""
+        return self._fleet.factory.build(self.id, self.number)
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept: nothing."""
+        return {}
+
+    def pillar_item(self, name: str) -> None:
+        """Return nothing of it."""
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others."""
+        self._fleet.factory.change(self.id, changes, removed)
+
+
+_JID: Final = "20260101000000000000"
+
+
+def failures(behaviour: Behaviour) -> list[str]:
+    """Run all examples; return a sentence for each that doesn't hold."""
+    return [problem for example in behaviour.examples for problem in _failures(behaviour, example)]
+
+
+def _failures(behaviour: Behaviour, example: Example) -> Iterator[str]:
+    """Yield what doesn't hold of one example."""
+    where = f"{behaviour.source}: `{example.path}` ({example.name})"
+    fleet = ExampleFleet.of(example.first, example.minions)
+    minions = [ExampleMinion(fleet, example.first + index, index) for index in range(example.minions)]
+    hits = [(minion, rule) for minion in minions for rule in [_rule(behaviour, example, minion)] if _is(rule, example)]
+    share = len(hits) / len(minions)
+    low, high = example.share
+    if not hits and high > 0:
+        yield f"{where} expects the rule {example.rule!r}, but no minion gets it."
+    elif not low <= share <= high:
+        yield f"{where} expects {low:g} to {high:g} of the minions at {example.rule!r}, but it is {share:g}."
+    for minion, rule in hits:
+        problem = _difference(example, minion, rule)
+        if problem:
+            yield f"{where} {problem}, for {minion.id}."
+            return
+
+
+def _is(rule: Rule | None, example: Example) -> bool:
+    """Return whether a rule is the one that an example expects."""
+    return (rule.name if rule else NONE) == example.rule
+
+
+def _rule(behaviour: Behaviour, example: Example, minion: ExampleMinion) -> Rule | None:
+    """Return the rule that a minion gets."""
+    if example.timer:
+        timer = next(rule for rule in (*behaviour.timers, *behaviour.rules) if rule.name == example.timer)
+        return timer if behaviour.concerns(timer, minion, SEED) else None
+    return behaviour.decide(minion, [example.function], example.args, SEED, stream(SEED, "job", example.function, 1))
+
+
+def _difference(example: Example, minion: ExampleMinion, rule: Rule | None) -> str | None:
+    """Return what one minion does otherwise than an example expects."""
+    delay = (rule.every if example.timer else rule.delay) if rule else None
+    if example.seconds is not None:
+        seconds = delay.draw(minion.rng) if delay else 0.0
+        low, high = example.seconds
+        if not low <= seconds <= high:
+            return f"expects {low:g} to {high:g} s, but it is {seconds:g} s"
+    found = _outcome(example, minion, rule)
+    for name, wanted in example.expected.items():
+        if found.get(name) != wanted:
+            return f"expects `{name}` {wanted!r}, but it is {found.get(name)!r}"
+    return None
+
+
+def _outcome(example: Example, minion: ExampleMinion, rule: Rule | None) -> dict[str, Any]:
+    """Return what one minion does, by the names that an example may expect."""
+    found: dict[str, Any] = {
+        "next": rule.sequel.kind if rule else "stay",
+        "answers": 1,
+        "events": rule.events.copies if rule and rule.events else 0,
+    }
+    if rule is not None:
+        found["answers"] = 0 if rule.reply.kind == NOTHING else rule.reply.copies
+    if example.timer or not found["answers"]:
+        return {**found, "answers": 0}
+    outcome = rule.reply.result(minion.id) if rule else None
+    if outcome is None:
+        outcome = asyncio.run(_run(example, minion))
+    retcode = outcome.retcode
+    if rule and rule.reply.kind == NORMAL and rule.reply.retcode is not None:
+        retcode = rule.reply.retcode
+    size = len(outcome.value) if isinstance(outcome.value, str) else 0
+    return {**found, "return": outcome.value, "retcode": retcode, "bytes": size}
+
+
+async def _run(example: Example, minion: ExampleMinion) -> job.Result:
+    """Run the function itself."""
+    load = {"fun": example.function, "arg": list(example.args), "jid": _JID, "tgt": minion.id, "tgt_type": "glob"}
+    outcome = job.begin(minion, load, 1, example.function, list(example.args))
+    found: job.Result = await outcome if inspect.isawaitable(outcome) else outcome
+    return found

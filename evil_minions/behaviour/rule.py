@@ -1,20 +1,233 @@
-"""One rule of a behaviour: when it applies, how long it takes, what it returns, what comes next."""
+"""One rule of a behaviour: when it applies, how long it takes, what it returns, what comes next.
+
+A measured distribution is a list of samples; values between two samples are as likely as the samples are close.
+"""
 
 from __future__ import annotations
 
 import fnmatch
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.behaviour.delay import Delay, delay_of
-from evil_minions.behaviour.reply import Reply, reply_of
-from evil_minions.behaviour.sequel import Sequel, sequel_of
-from evil_minions.inventory.target import KINDS, Target
+from evil_minions.functions.job import Result
+from evil_minions.inventory.inventory import KINDS, Target
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Sequence
 
     from evil_minions.tables import Table
+
+_LONGEST: Final = 1_000_000.0
+_KINDS: Final = ("seconds", "median", "samples")
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Seconds from `seconds` to `seconds + jitter`, each as likely."""
+
+    seconds: float = 0.0
+    jitter: float = 0.0
+
+    def draw(self, rng: random.Random) -> float:
+        """Return the seconds of one case."""
+        return self.seconds + self.jitter * rng.random() if self.jitter else self.seconds
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        if self.jitter:
+            return f"{self.seconds:g} to {self.seconds + self.jitter:g} s"
+        return f"{self.seconds:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal(Delay):
+    """Seconds whose logarithm is normal: half of the cases are below `median`, `sigma` says how long the tail is."""
+
+    median: float = 1.0
+    sigma: float = 0.5
+    most: float = _LONGEST
+
+    def draw(self, rng: random.Random) -> float:
+        """Return the seconds of one case."""
+        return min(self.most, rng.lognormvariate(math.log(self.median), self.sigma))
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        return f"about {self.median:g} s (lognormal, sigma {self.sigma:g})"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Delay):
+    """Seconds as in a list of samples, which is sorted."""
+
+    samples: tuple[float, ...] = (0.0,)
+
+    def draw(self, rng: random.Random) -> float:
+        """Return the seconds of one case: a point between two neighbouring samples."""
+        place = rng.random() * (len(self.samples) - 1)
+        low = int(place)
+        high = min(low + 1, len(self.samples) - 1)
+        return self.samples[low] + (self.samples[high] - self.samples[low]) * (place - low)
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        return f"{self.samples[0]:g} to {self.samples[-1]:g} s (as measured, {len(self.samples)} samples)"
+
+
+def delay_of(table: Table, key: str) -> Delay | None:
+    """Return the delay under a key of a rule, None where there is none.
+
+    Raises:
+        UsageError: if it is none of the kinds.
+
+    """
+    value = table.values.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        return Delay(table.number(key, high=_LONGEST))
+    inner = table.table(key)
+    match inner.one(*_KINDS):
+        case "seconds":
+            inner.allow("seconds", "jitter")
+            return Delay(inner.number("seconds", high=_LONGEST), inner.number("jitter", 0.0, high=_LONGEST))
+        case "median":
+            inner.allow("median", "sigma", "most")
+            median, sigma = inner.number("median", low=1e-6, high=_LONGEST), inner.number("sigma", 0.5, high=10.0)
+            return Lognormal(median=median, sigma=sigma, most=inner.number("most", _LONGEST, high=_LONGEST))
+        case "samples":
+            inner.allow("samples")
+            return Measured(samples=_samples(inner))
+    raise table.error(key, "needs one of `seconds`, `median`, `samples`")
+
+
+def _samples(table: Table) -> tuple[float, ...]:
+    """Return the sorted samples."""
+    values = table.take("samples", list)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LONGEST:
+            raise table.error("samples", f"holds {value!r}, but may hold seconds only")
+    if not values:
+        raise table.error("samples", "is empty: give at least one number of seconds")
+    return tuple(sorted(float(value) for value in values))
+
+
+NORMAL, NOTHING, VALUE, ERROR, BYTES = "normal", "nothing", "value", "error", "bytes"
+_MOST_BYTES: Final = 1 << 30
+_MOST_COPIES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer: `kind` is one of those above, `value` belongs to it, `retcode` replaces the usual one.
+
+    `copies` returns are sent in all, each `apart` after the one before.
+    """
+
+    kind: str = NORMAL
+    value: Any = None
+    retcode: int | None = None
+    copies: int = 1
+    apart: Delay = field(default_factory=Delay)
+
+    def result(self, minion_id: str) -> Result | None:
+        """Return what stands for the function's outcome; None if the function itself has to be run."""
+        match self.kind:
+            case "value":
+                return Result(self.value, self.retcode or 0)
+            case "error":
+                return Result(f"ERROR: {self.value}", 1 if self.retcode is None else self.retcode, "nested")
+            case "bytes":
+                line = f"{minion_id} says nothing in many words.\n"
+                return Result((line * (self.value // len(line) + 1))[: self.value], self.retcode or 0)
+        return None
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        text = {
+            NORMAL: "the normal answer",
+            NOTHING: "nothing",
+            VALUE: f"{self.value!r}",
+            ERROR: f"the error {self.value!r}",
+            BYTES: f"{self.value} bytes",
+        }[self.kind]
+        if self.retcode is not None:
+            text += f" with exit code {self.retcode}"
+        return f"{text}, {self.copies} times" if self.copies > 1 else text
+
+
+def reply_of(table: Table) -> Reply:
+    """Return the answer that `returns` of a rule describes, the normal one where it says nothing.
+
+    Raises:
+        UsageError: if it makes no sense.
+
+    """
+    if "returns" not in table:
+        return Reply()
+    if isinstance(table.values["returns"], str):
+        return Reply(table.choice("returns", (NORMAL, NOTHING)))
+    inner = table.table("returns").allow(VALUE, ERROR, BYTES, "retcode", "copies", "apart")
+    kind = inner.one(VALUE, ERROR, BYTES) or NORMAL
+    value: Any = None
+    if kind == VALUE:
+        value = inner.values[VALUE]
+    elif kind == ERROR:
+        value = inner.take(ERROR, str)
+    elif kind == BYTES:
+        value = inner.count(BYTES, high=_MOST_BYTES)
+    retcode = inner.count("retcode", high=255) if "retcode" in inner else None
+    copies = inner.count("copies", 1, low=1, high=_MOST_COPIES)
+    return Reply(kind, value, retcode, copies, delay_of(inner, "apart") or Delay())
+
+
+STAY, DIE, DISCONNECT, RESTART, SWITCH = "stay", "die", "disconnect", "restart", "behaviour"
+_WITH_TIME: Final = (DISCONNECT, RESTART)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequel:
+    """One of the words above, with the seconds that it takes or the behaviour that follows."""
+
+    kind: str = STAY
+    seconds: Delay = field(default_factory=Delay)
+    behaviour: str = ""
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        match self.kind:
+            case "disconnect":
+                return f"disconnects for {self.seconds}"
+            case "restart":
+                return f"ends and starts again after {self.seconds}"
+            case "behaviour":
+                return f"behaves as {self.behaviour} from then on"
+            case "die":
+                return "dies"
+        return "stays"
+
+
+def sequel_of(table: Table) -> Sequel:
+    """Return what `next` of a rule describes: `stay` where it says nothing.
+
+    Raises:
+        UsageError: if it makes no sense.
+
+    """
+    if "next" not in table:
+        return Sequel()
+    if isinstance(table.values["next"], str):
+        return Sequel(table.choice("next", (STAY, DIE)))
+    inner = table.table("next").allow(*_WITH_TIME, SWITCH)
+    kind = inner.one(*_WITH_TIME, SWITCH)
+    if kind is None:
+        raise table.error("next", "is empty: give `disconnect`, `restart` or `behaviour`, or the text `die`")
+    if kind == SWITCH:
+        return Sequel(kind, behaviour=inner.take(SWITCH, str))
+    return Sequel(kind, delay_of(inner, kind) or Delay())
+
 
 _KEYS: Final = ("name", "minions", "share", "weight", "next")
 _JOB_KEYS: Final = ("function", "args", "delay", "returns")

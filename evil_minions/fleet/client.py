@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from evil_minions.errors import ControlError, UsageError
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.orders import Selection
 from evil_minions.fleet.status import Status
 
 if TYPE_CHECKING:

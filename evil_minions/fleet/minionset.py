@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evil_minions.assignments import Assignment, assign
-from evil_minions.fleet import keystates
 from evil_minions.fleet.orders import ORDERS
-from evil_minions.inventory.target import Target
+from evil_minions.fleet.ramp import Ramp, states
+from evil_minions.inventory.inventory import Target
 from evil_minions.minion.minion import Minion
-from evil_minions.minion.phase import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.network.path import NetworkPath
+from evil_minions.rng import Assignment, assign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evil_minions.fleet.ramp import Ramp
     from evil_minions.fleet.settings import FleetSettings
     from evil_minions.minion.shared import Shared
 
@@ -40,7 +39,7 @@ class MinionSet:
         self.minions = ramp.minions
         self._settings = settings
         self._ramp = ramp
-        self._key_states = keystates.states(settings)
+        self._key_states = states(settings)
 
     def populate(self) -> None:
         """Make the minions of the inventory; none of them does anything yet."""

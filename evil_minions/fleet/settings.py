@@ -1,4 +1,8 @@
-"""What a fleet is told at its start, in groups that belong together."""
+"""What a fleet is told at its start, in groups that belong together.
+
+A real minion answers a misspelt function after four seconds with an error. Whoever starts a load asks here first, so
+that he does not measure errors.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults
-from evil_minions.assignments import Assignment, check
 from evil_minions.errors import UsageError
-from evil_minions.inventory.target import KINDS, Target, needs_pillar
+from evil_minions.inventory.inventory import KINDS, Target, needs_pillar
 from evil_minions.network.path import NetworkPath, Region
+from evil_minions.rng import Assignment, check_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 KEEP, DROP = "keep", "drop"
 _PORTS: Final = range(1, 65536)
@@ -105,7 +110,7 @@ class Shares:
 
     # behaviours: names of presets, or paths of files
     behaviours: tuple[Assignment, ...] = ()
-    # states of keys, see `evil_minions.fleet.keystates`
+    # states of keys, see `evil_minions.fleet.ramp`
     keys: tuple[Assignment, ...] = ()
     # networks, for shares or for targets; of several targets that mean a minion the last one holds
     network: tuple[Region, ...] = ()
@@ -146,8 +151,8 @@ class FleetSettings:
             raise UsageError("--auth-rate must be more than 0.")
         if self.looks.grains and self.looks.population:
             raise UsageError("--grains and --population exclude each other: leave one out.")
-        check(self.shares.behaviours, "--behaviour")
-        check([Assignment("", region.share or 0.0) for region in self.shares.network], "--network")
+        check_shares(self.shares.behaviours, "--behaviour")
+        check_shares([Assignment("", region.share or 0.0) for region in self.shares.network], "--network")
         self._check_networks()
         self._check_replies()
         try:

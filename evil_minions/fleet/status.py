@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import ControlError
-from evil_minions.samples.counters import Counters, total
+from evil_minions.samples.tally import Counters, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,30 +3,232 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
+import json
 import os
 import signal
+import socket
 import stat
+import sys
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from evil_minions.behaviour import library
+from evil_minions.behaviour import behaviour
 from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, UsageError
-from evil_minions.fleet import checked, client, control, keystates
-from evil_minions.fleet.orders import ORDERS
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet import client, ramp
+from evil_minions.fleet.orders import ORDERS, Selection
 from evil_minions.fleet.status import Status, combine
-from evil_minions.fleet.workerlink import WorkerLink
-from evil_minions.inventory.target import KINDS
+from evil_minions.functions.table import FUNCTIONS
+from evil_minions.inventory.grains import load_population
+from evil_minions.inventory.inventory import KINDS
 from evil_minions.network.path import KEYS, NetworkPath
 from evil_minions.protocol import keys
+from evil_minions.recording.recording import load
+from evil_minions.recording.replay import Pace, Replay
 from evil_minions.samples.files import read_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
     from types import TracebackType
 
     from evil_minions.fleet.settings import FleetSettings
+
+
+def names(replay: Replay | None) -> frozenset[str]:
+    """Return the names of all functions, those of the recording included."""
+    return frozenset(FUNCTIONS) | (replay.functions if replay else frozenset())
+
+
+def unknown(asked: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Return those of the functions `asked` for that nobody knows, each with the nearest known one, "" if none is."""
+    found = {}
+    for name in asked:
+        if name not in known:
+            found[name] = next(iter(difflib.get_close_matches(name, sorted(known), n=1)), "")
+    return found
+
+
+def check_fleet(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[str] = ()) -> None:
+    """Check everything that needs no master.
+
+    Args:
+        settings: of the fleet.
+        asked: names of functions that its minions have to know.
+        later: names of behaviours that they get while they run.
+
+    Raises:
+        UsageError: for what can't work; for functions that are not known, a line for each.
+
+    """
+    settings.check()
+    if settings.master.autosign:
+        ramp.grains(settings.master.autosign)
+    for each in settings.shares.behaviours:
+        behaviour.load(each.name)
+    for name in later:
+        behaviour.load(behaviour.find(name))
+    if settings.looks.population:
+        load_population(settings.looks.population)
+    if wanted := list(asked):
+        _check_functions(settings, wanted)
+
+
+def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
+    path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
+    replay = Replay(load(path), settings.seed, pace) if path else None
+    told = []
+    for name, near in unknown(asked, names(replay)).items():
+        advice = (
+            f"did you mean {near}?"
+            if near
+            else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
+        )
+        told.append(f"The simulated minions do not know the function {name}: {advice}")
+    if told:
+        raise UsageError("\n".join(told))
+
+
+_STOP_SECONDS: Final = 10.0
+# the largest fleet on the busiest machine takes some of them
+_SILENT_SECONDS: Final = 120.0
+_LINE_LIMIT: Final = 64 * 1024 * 1024
+_PACKAGE_PARENT: Final = str(Path(__file__).resolve().parent.parent.parent)
+
+
+async def serve(folder: Path, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> asyncio.Server:
+    """Open the control socket of `folder`, for its owner only, and answer every line with `answer`.
+
+    Raises:
+        UsageError: if another fleet runs in this folder, or the socket can't be made there.
+
+    """
+    path = client.socket_path(folder)
+    if path.exists():
+        try:
+            client.connect(folder, timeout=1.0).close()
+        except ControlError:
+            path.unlink()
+        else:
+            raise UsageError(f"Another fleet runs in {folder}: stop it, or give another --folder.")
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                writer.write(json.dumps(await _reply(line, answer), default=str).encode() + b"\n")
+                await writer.drain()
+        except (OSError, ValueError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    mask = os.umask(0o177)
+    try:
+        return await asyncio.start_unix_server(converse, str(path), limit=_LINE_LIMIT)
+    except OSError as error:
+        raise UsageError(f"{path} can't be made ({error.strerror}): give another --folder.") from error
+    finally:
+        os.umask(mask)
+
+
+async def _reply(line: bytes, answer: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    """Return the answer to one line, an error included."""
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            return {"error": "A request is a JSON object with a key `do`."}
+        return await answer(request)
+    except ValueError:
+        return {"error": "A request is one line of JSON."}
+    except EvilMinionsError as error:
+        return {"error": str(error)}
+
+
+class WorkerLink:
+    """One worker process and the line to it."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        settings: FleetSettings,
+    ) -> None:
+        """Use a process that has been started for the minions that `settings` say."""
+        self.process = process
+        self._first, self._last = settings.size.numbers[0], settings.size.numbers[-1]
+        self._silent = False
+        self._reader = reader
+        self._writer = writer
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def start(cls, settings: FleetSettings) -> Self:
+        """Start the worker that `settings` describe."""
+        ours, theirs = socket.socketpair()
+        path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), _PACKAGE_PARENT])
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "evil_minions.fleet.worker",
+                str(theirs.fileno()),
+                settings.to_json(),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env={**os.environ, "PYTHONPATH": path},
+            )
+        reader, writer = await asyncio.open_connection(sock=ours, limit=_LINE_LIMIT)
+        return cls(process, reader, writer, settings)
+
+    def told(self) -> str:
+        """Return which worker this is and, if it has ended, how."""
+        name = f"The worker with the minions {self._first} to {self._last} (process {self.process.pid})"
+        code = self.process.returncode
+        if code is None:
+            return name
+        by = f" ({signal.Signals(-code).name})" if -code in set(signal.Signals) else ""
+        return f"{name} ended with exit code {code}{by}"
+
+    async def ask(self, request: dict[str, Any], seconds: float = _SILENT_SECONDS) -> dict[str, Any]:
+        """Send one request and return the answer.
+
+        Raises:
+            ControlError: if the worker has gone, or does not answer a question for its state within `seconds`.
+
+        """
+        async with self._turn:
+            if self._silent:
+                raise ControlError(f"{self.told()} does not answer any more: end the fleet.")
+            try:
+                self._writer.write(json.dumps(request).encode() + b"\n")
+                await self._writer.drain()
+                # orders have no time limit
+                limit = seconds if request.get("do") == "status" else None
+                line = await asyncio.wait_for(self._reader.readline(), limit)
+                return dict(json.loads(line))
+            except TimeoutError as error:
+                # its late answer would be mistaken for that to the next request
+                self._silent = True
+                raise ControlError(f"{self.told()} has not answered for {seconds:g} s: end the fleet.") from error
+            except (OSError, ValueError) as error:
+                gone = " has gone" if self.process.returncode is None else ""
+                raise ControlError(f"{self.told()}{gone}: see what it printed.") from error
+
+    async def stop(self) -> None:
+        """End the worker: politely first, then for certain."""
+        self._writer.close()
+        if self.process.returncode is None:
+            try:
+                self.process.send_signal(signal.SIGTERM)
+                await asyncio.wait_for(self.process.wait(), _STOP_SECONDS)
+            except TimeoutError:
+                self.process.kill()
+            except ProcessLookupError:
+                pass
+        await self.process.wait()
+
 
 _SAMPLES: Final = ("jobs.*.csv", "tallies.*.csv", "returns.*.csv", "starts.*.csv", "decisions.*.csv")
 _KNOCK_SECONDS: Final = 2.0
@@ -52,7 +254,7 @@ class Supervisor:
             UsageError: if they can't be used.
 
         """
-        checked.check(settings)
+        check_fleet(settings)
         self.settings = settings
         self.stopping = asyncio.Event()
         self._workers: list[WorkerLink] = []
@@ -77,7 +279,7 @@ class Supervisor:
         if owners - {0, os.geteuid()} or entry.st_mode & stat.S_IWOTH:
             # they could put links in the place of files, and another socket, or let their link lead elsewhere
             raise UsageError(f"Other users may write into {folder}: give a --folder of your own.")
-        self._server = await control.serve(folder, self.answer)
+        self._server = await serve(folder, self.answer)
         try:
             for pattern in _SAMPLES:
                 for old in folder.glob(pattern):
@@ -85,7 +287,7 @@ class Supervisor:
             keys.load_pool(folder)
             if self.settings.shares.keys:
                 numbers = self.settings.size.numbers
-                keystates.write(replace(self.settings, whole=(numbers.start, numbers.stop)))
+                ramp.write(replace(self.settings, whole=(numbers.start, numbers.stop)))
             for share in self.settings.workers():
                 await self._start(share)
         except OSError as error:
@@ -193,8 +395,8 @@ class Supervisor:
         selection = Selection.of(request)
         more: dict[str, Any] = {}
         if do == "behaviour":
-            more = {"name": str(library.find(str(request["name"])))}
-            library.load(more["name"])
+            more = {"name": str(behaviour.find(str(request["name"])))}
+            behaviour.load(more["name"])
         elif do == "network":
             if not isinstance(request["path"], dict):
                 raise ControlError(f"`path` is {request['path']!r}, but has to be an object with {', '.join(KEYS)}.")

@@ -1,20 +1,192 @@
-"""What a function of a simulated minion is.
+"""What a function of a simulated minion is, its call, and what it may ask of the minion that it runs on.
 
 A function is a plain callable with the signature of Salt's own, so that wrong arguments fail with the same words. It
-finds its minion in `CURRENT`, see `evil_minions.functions.call`.
+finds its minion in `CURRENT`.
+
+The answers don't matter to a simulated minion, the questions do: they are most of what a highstate costs the master.
+Source: requests recorded from a minion of Salt 3008.5.
 """
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import salt.utils.args
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import asyncio
+    import random
+    from collections.abc import Callable, Generator, Mapping, Sequence
+
+    from evil_minions.functions.tree import State
+
+
+class Described(Protocol):
+    """What a minion is: its id, random numbers, grains and the pillar that is kept."""
+
+    id: str
+
+    @property
+    def rng(self) -> random.Random:
+        """Random numbers that belong to no job."""
+
+    def job_rng(self, pid: int) -> random.Random:
+        """Return the random numbers of the job with this process id; shared, so use them at once."""
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains."""
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others, as a minion's grains file does."""
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept; don't change it."""
+
+    def pillar_item(self, name: str) -> Any:
+        """Return one value of the pillar's top level, or None; don't change it."""
+
+
+class Working(Protocol):
+    """The jobs of a minion."""
+
+    def running(self) -> list[dict[str, Any]]:
+        """Return the data of every job that runs now."""
+
+    def queued(self) -> list[dict[str, Any]]:
+        """Return the data of every job that waits in the minion's own queue."""
+
+    def stop_job(self, jid: str) -> int | None:
+        """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
+
+
+class Asking(Protocol):
+    """What a minion asks and tells its master."""
+
+    async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Have the master compile the pillar again; the one that is kept for targets stays as it is."""
+
+    def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
+        """Start to fetch the pillar that is kept, in the background."""
+
+    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
+        """Ask the master for things that depend on the answer before, and return what comes of that."""
+
+    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Ask the master for several things one after the other, over a connection of their own."""
+
+    def fire(self, tag: str, data: object) -> None:
+        """Send an event to the master's bus."""
+
+    def register_resources(self) -> None:
+        """Tell the master which resources this minion manages: none."""
+
+
+class Recorded(Protocol):
+    """What was recorded, as a job asks for it: see `evil_minions.recording.replay`."""
+
+    def find(self, name: str, args: Sequence[Any]) -> Function | None:
+        """Return what answers to a function with these arguments."""
+
+
+class StateRunner(Protocol):
+    """What runs the master's own states: see `evil_minions.states`."""
+
+    async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:
+        """Run a highstate (`mods` is None) or some state files; return what comes of it, and the exit code."""
+
+    async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:
+        """Fetch the master's own modules of some kinds; return the names of the new ones by kind."""
+
+
+class Answering(Protocol):
+    """Where a minion's answers come from, beside the simulated functions."""
+
+    @property
+    def replay(self) -> Recorded | None:
+        """What was recorded, if the fleet replays something."""
+
+    @property
+    def states(self) -> Sequence[State] | None:
+        """The states of the simulated tree, None where the master's own are run."""
+
+    @property
+    def planner(self) -> StateRunner:
+        """What runs the master's own states."""
+
+
+class Host(Described, Answering, Working, Asking, Protocol):
+    """A minion."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One function of one job; a function may set `retcode`, and `out`, the outputter; `table` has all functions."""
+
+    host: Host
+    load: Mapping[str, Any]
+    pid: int
+    retcode: int = 0
+    out: str | None = None
+    table: Mapping[str, Function] = field(default_factory=dict)
+
+    @property
+    def rng(self) -> random.Random:
+        """The job's random numbers, the same in each run with the same seed; get them once, and use them at once."""
+        return self.host.job_rng(self.pid)
+
+    def others(self) -> list[dict[str, Any]]:
+        """Return the data of the jobs that run beside this one."""
+        return [data for data in self.host.running() if data["pid"] != self.pid]
+
+
+CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+MODULE_KINDS: Final = (
+    "clouds",
+    "beacons",
+    "modules",
+    "states",
+    "sdb",
+    "grains",
+    "renderers",
+    "returners",
+    "output",
+    "utils",
+    "log_handlers",
+    "executors",
+    "proxymodules",
+    "engines",
+    "thorium",
+    "serializers",
+    "matchers",
+    "resources",
+)
+
+
+def top(host: Host) -> list[dict[str, Any]]:
+    """Return the questions that lead to the top file."""
+    return [
+        {"cmd": "_file_envs"},
+        {"path": "top.sls", "saltenv": "base", "cmd": "_file_hash"},
+        {"cmd": "_master_tops", "id": host.id, "opts": {"id": host.id, "grains": host.grains()}},
+    ]
+
+
+def modules() -> list[dict[str, Any]]:
+    """Return the questions for modules to synchronise: one for each kind."""
+    return [{"saltenv": "base", "prefix": "", "cmd": "_file_list"} for _ in MODULE_KINDS]
+
+
+def states(names: list[str]) -> list[dict[str, Any]]:
+    """Return the questions for state files."""
+    files = [{"path": f"{name.replace('.', '/')}.sls", "saltenv": "base", "cmd": "_file_hash"} for name in names]
+    return [{"saltenv": "base", "prefix": "", "cmd": "_file_list"}, *files]
+
 
 START_SECONDS: Final = 0.085
 MISSING_SECONDS: Final = 4.0

@@ -1,33 +1,236 @@
 """The jobs of a minion: from a publication that is for it to the end of its return.
 
-Source: salt/minion.py of Salt 3008.5.
+Source: Minion._handle_decoded_payload_impl and process_process_queue in salt/minion.py of Salt 3008.5, where the queue
+lies on the minion's disk and is looked at every 0.2 s.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
+from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions import defaults
-from evil_minions.behaviour.sequel import STAY
+from evil_minions.behaviour.director import HEALTHY
+from evil_minions.behaviour.rule import NORMAL, NOTHING, STAY
 from evil_minions.functions import job
-from evil_minions.minion.execution import Execution
-from evil_minions.minion.jobqueue import JobQueue
-from evil_minions.minion.returns import ReturnRequest
+from evil_minions.functions.registry import Host
+from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import Session, ignore
-from evil_minions.network.request import EncryptedRequest
-from evil_minions.protocol import loads
-from evil_minions.samples.rows import ReturnRow
+from evil_minions.network.channel import EncryptedRequest
+from evil_minions.protocol import envelope
+from evil_minions.rng import stream
+from evil_minions.samples.files import JobRow, ReturnRow
 
 if TYPE_CHECKING:
-    from evil_minions.behaviour.plan import Plan
-    from evil_minions.behaviour.sequel import Sequel
+    import asyncio
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from evil_minions.behaviour.director import Plan
+    from evil_minions.behaviour.rule import Sequel
     from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
     from evil_minions.protocol.envelope import Load
     from evil_minions.rng import SeededRandom
+    from evil_minions.samples.files import Journal
+    from evil_minions.samples.tally import Counters
+
+
+class ReturnRequest(EncryptedRequest):
+    """The return of a job; `publication` is the job's."""
+
+    __slots__ = ("publication",)
+
+    def __init__(
+        self,
+        load: Load,
+        timeout: float,
+        tries: int,
+        done: Callable[[ReturnRequest, Any], None],
+        publication: Publication,
+    ) -> None:
+        """Prepare; a channel sends it."""
+        super().__init__(load, timeout, tries, done)
+        self.publication = publication
+
+    def count(self, counters: Counters) -> None:
+        """Count every send."""
+        counters.return_sends += 1
+
+
+class ExecutionHost(Host, Protocol):
+    """The minion behind an execution."""
+
+    def finished(self, execution: Execution, load: Load) -> None:
+        """Take the load of the return."""
+
+    def silent(self, execution: Execution) -> None:
+        """Handle the end of a job that has no return."""
+
+
+class Execution:
+    """One job on one minion, with a process id as a real one has, run as its plan says."""
+
+    __slots__ = ("_host", "pid", "plan", "publication")
+
+    def __init__(self, host: ExecutionHost, publication: Publication, pid: int, plan: Plan = HEALTHY) -> None:
+        """Stand for a process that starts."""
+        self._host = host
+        self.pid = pid
+        self.plan = plan
+        self.publication = publication
+
+    def data(self) -> dict[str, Any]:
+        """Return what a real minion writes into its file of running jobs."""
+        return {"pid": self.pid, **self.publication.load}
+
+    def run(self) -> Coroutine[Any, Any, None] | None:
+        """Do what the plan says; a coroutine comes back if that takes time."""
+        load, reply = self.publication.load, self.plan.reply
+        if reply.kind == NOTHING:
+            self._host.silent(self)
+            return None
+        literal = reply.result(self._host.id)
+        if literal is not None:
+            self._finish(job.literal_return(load, self._host.id, literal))
+            return None
+        if job.is_multiple(load):
+            return self._run_multiple()
+        result = job.begin(self._host, load, self.pid, load["fun"], load["arg"])
+        if inspect.iscoroutine(result):
+            return self._run_single(result)
+        self._finish(job.single_return(load, self._host.id, result))
+        return None
+
+    def _finish(self, load: Load) -> None:
+        """Hand the return over, with the exit code of the plan if that has one."""
+        reply = self.plan.reply
+        if reply.retcode is not None and reply.kind == NORMAL and isinstance(load["retcode"], int):
+            load = {**load, "retcode": reply.retcode, "success": reply.retcode == 0}
+        self._host.finished(self, load)
+
+    async def _run_single(self, result: Coroutine[Any, Any, job.Result]) -> None:
+        """Wait for the function."""
+        load = self.publication.load
+        self._finish(job.single_return(load, self._host.id, await result))
+
+    async def _run_multiple(self) -> None:
+        """Run several functions one after the other."""
+        self._finish(await job.multiple_return(self._host, self.publication.load, self.pid))
+
+
+LOOK_SECONDS: Final = 0.2
+BYPASS: Final = "__ignore_process_count_max"
+
+
+class QueueOwner(Protocol):
+    """The minion whose jobs wait."""
+
+    def busy(self) -> int:
+        """Return how many jobs run."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the minion runs; its queue is on disk, and waits while it doesn't."""
+
+    def start(self, publication: Publication) -> None:
+        """Start a job for which a process is free."""
+
+
+class JobQueue:
+    """The jobs that wait on one minion; `most` is how many may run at a time."""
+
+    def __init__(self, minion: QueueOwner, most: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin empty."""
+        self.most = most
+        self._minion = minion
+        self._loop = loop
+        self._waiting: list[Publication] = []
+
+    def take(self, publication: Publication) -> None:
+        """Start a job, or have it wait if enough run and its publisher does not say that it must not."""
+        if self._minion.busy() < self.most or publication.load.get(BYPASS):
+            self._minion.start(publication)
+            return
+        self._waiting.append(publication)
+        if len(self._waiting) == 1:
+            self._look_later()
+
+    def data(self) -> list[dict[str, Any]]:
+        """Return what saltutil.find_job tells of the jobs that wait."""
+        return [
+            {**publication.load, "pid": 0, "queued": True, "queue_type": "job_queue"} for publication in self._waiting
+        ]
+
+    def _look_later(self) -> None:
+        """Look again after a while."""
+        self._loop.call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Start as many waiting jobs as there are free processes."""
+        if self._minion.is_up:
+            while self._waiting and self._minion.busy() < self.most:
+                self._minion.start(self._waiting.pop(0))
+        if self._waiting:
+            self._look_later()
+
+
+class Hearer(Protocol):
+    """A minion; `phase` says how far it has come."""
+
+    phase: Phase
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether publications reach it."""
+
+    @property
+    def signed_in_once(self) -> bool:
+        """Whether the master has ever let it in."""
+
+
+class JobLog:
+    """Writes the samples of publications, and gives each job its stream of random numbers."""
+
+    def __init__(self, minions: Sequence[Hearer], journal: Journal, seed: int) -> None:
+        """Take the minions by their indexes (the sequence may grow later), the journal and the fleet's seed."""
+        self._minions = minions
+        self._journal = journal
+        self._seed = seed
+        self._functions: Counter[str] = Counter()
+
+    def new(self, publication: Publication) -> None:
+        """Note a publication, and give its job a stream if the job is new.
+
+        The stream is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
+        What reaches a minion late, as when its network heals, was counted when the others got it.
+        """
+        tally = publication.tally
+        new = not tally.nth
+        if new:
+            self._functions[publication.fun] += 1
+            tally.nth = self._functions[publication.fun]
+            tally.stream = stream(self._seed, "job", publication.fun, tally.nth)
+        publication.stream, publication.nth = tally.stream, tally.nth
+        meant = [index for index, chosen in enumerate(publication.chosen) if chosen and not tally.asked >> index & 1]
+        if not new and not meant:
+            return
+        targeted = sum(1 for index in meant if self._hears(index))
+        self._journal.add(JobRow(time.time(), publication.jid, publication.fun, targeted))
+        for index in meant:
+            # a master publishes for all whose keys it has accepted, whatever became of them since
+            if self._minions[index].signed_in_once:
+                tally.asks(index)
+        self._journal.tallies.changed(tally)
+
+    def _hears(self, index: int) -> bool:
+        """Return whether a minion receives publications and will run them."""
+        minion = self._minions[index]
+        return minion.phase >= Phase.TUNED and minion.subscribed
+
 
 # offsets of a minion's random choices in the random stream of a job; those from 16 on belong to its behaviour
 _START: Final = 0
@@ -84,7 +287,7 @@ class JobRunner(Session):
         self._executions.append(execution)
         load = publication.load
         if load.get("start_event"):
-            self.fire(f"salt/job/{publication.jid}/start/{self.id}", loads.job_start(self.id, load))
+            self.fire(f"salt/job/{publication.jid}/start/{self.id}", envelope.job_start(self.id, load))
         shared.runtime.loop.call_later(seconds, self._execute, execution)
 
     def _execute(self, execution: Execution) -> None:

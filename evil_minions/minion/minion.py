@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.minion.jobs import JobRunner
-from evil_minions.minion.phase import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import ignore
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from evil_minions.behaviour.sequel import Sequel
+    from evil_minions.behaviour.rule import Sequel
     from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
-    from evil_minions.network.link import Link
-    from evil_minions.network.request import Request
-    from evil_minions.network.subscription import Subscription
+    from evil_minions.network.channel import Request
+    from evil_minions.network.link import Link, Subscription
 
 # of publications that wait for a sign-in: a master that sends nothing else must not fill the memory
 _MAX_HELD: Final = 1000

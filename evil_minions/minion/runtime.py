@@ -1,18 +1,37 @@
-"""What runs the minions of a worker: the event loop, their tasks, counters, and the error that ends the worker."""
+"""What runs the minions of a worker, and the phases of their lives."""
 
 from __future__ import annotations
 
 import asyncio
+import enum
 import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.samples.counters import Counters
+from evil_minions.samples.tally import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from evil_minions.errors import EvilMinionsError
+
+
+class Phase(enum.IntEnum):
+    """How far a minion has come; below IDLE it isn't under way.
+
+    GONE is outside a fleet that was scaled down, DEAD was killed, REFUSED was turned away by the master and waits to
+    be started again.
+    """
+
+    GONE = -3
+    DEAD = -2
+    REFUSED = -1
+    IDLE = 0
+    PENDING = 1
+    AUTHENTICATED = 2
+    TUNED = 3
+    READY = 4
+
 
 _MAX_TRACES: Final = 20
 

@@ -8,17 +8,90 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError
-from evil_minions.minion.member import Member
-from evil_minions.network.request import AuthRequest, EncryptedRequest, PillarRequest, Request
-from evil_minions.protocol import auth, envelope, loads
+from evil_minions.network.channel import AuthRequest, EncryptedRequest, PillarRequest, Request
+from evil_minions.protocol import auth, envelope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 
+    from evil_minions.functions.tree import State
+    from evil_minions.inventory.inventory import Target
+    from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
     from evil_minions.network.channel import RequestChannel
     from evil_minions.protocol.envelope import Load
     from evil_minions.protocol.keys import MasterKey, MinionKey
+    from evil_minions.recording.replay import Replay
+    from evil_minions.rng import SeededRandom
+    from evil_minions.states.planner import Planner
+
+
+class Member:
+    """A minion with an id and a number, and its random numbers; `index` is its place in its worker."""
+
+    __slots__ = ("_draws", "id", "index", "shared")
+
+    def __init__(self, shared: Shared, index: int) -> None:
+        """Take what all minions of the worker share."""
+        self.shared = shared
+        self.index = index
+        self.id = shared.inventory.ids[index]
+        self._draws = 0
+
+    @property
+    def number(self) -> int:
+        """The number of the minion in its fleet, of all workers."""
+        return self.shared.inventory.first + self.index
+
+    @property
+    def rng(self) -> SeededRandom:
+        """The random numbers that belong to no job; shared by all minions of the worker, so use them at once."""
+        self._draws += 1
+        draws = self.shared.draws
+        return draws.rng.at(self.number, draws.own + self._draws)
+
+    def random(self) -> float:
+        """Return a number from 0 up to 1 that belongs to no job."""
+        return self.rng.random()
+
+    def rng_of(self, publication: Publication, what: int) -> SeededRandom:
+        """Return the random numbers for one decision about one job; shared, so use them at once."""
+        return self.shared.draws.rng.at(self.number, publication.stream + what)
+
+    @property
+    def replay(self) -> Replay | None:
+        """What was recorded, if the fleet replays something."""
+        return self.shared.answers.replay
+
+    @property
+    def states(self) -> Sequence[State] | None:
+        """The made-up states, None where the master's own are run."""
+        return self.shared.answers.states
+
+    @property
+    def planner(self) -> Planner:
+        """What runs the master's own states."""
+        return self.shared.answers.planner
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept; don't change it."""
+        return self.shared.inventory.pillars.get(self.index)
+
+    def pillar_item(self, name: str) -> Any:
+        """Return one value of the top level of the pillar that is kept, or None; don't change it."""
+        return self.shared.inventory.pillars.item(self.index, name)
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains."""
+        return self.shared.inventory.factory.build(self.id, self.number)
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others, as a minion's grains file does."""
+        self.shared.inventory.factory.change(self.id, changes, removed)
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target matches this minion."""
+        return bool(self.shared.inventory.targets.select(target)[self.index])
 
 
 def ignore(_request: Request, _answer: object) -> None:
@@ -158,7 +231,7 @@ class Session(Member):
             ExchangeError: if the master gives none.
 
         """
-        load = loads.pillar(self.id, self.grains(), override, clean_cache=clean_cache)
+        load = envelope.pillar(self.id, self.grains(), override, clean_cache=clean_cache)
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         pillar = await self._ask_extra(PillarRequest, load, timeout, tries)
         if not isinstance(pillar, dict):
@@ -224,7 +297,7 @@ class Session(Member):
         if self.channel is None:
             return
         self.shared.runtime.counters.events_sent += 1
-        load = loads.event(self.id, self.key.token, tag, data)
+        load = envelope.event(self.id, self.key.token, tag, data)
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.RETURN_RETRY_TRIES
         self.channel.submit(EncryptedRequest(load, timeout, tries, done or ignore))
 
@@ -236,7 +309,7 @@ class Session(Member):
     def _registration(self) -> EncryptedRequest:
         """Return the request that registers the resources of this minion: none."""
         return EncryptedRequest(
-            loads.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, ignore
+            envelope.registration(self.id, self.key.token), self._retry_timer(), defaults.RETURN_RETRY_TRIES, ignore
         )
 
     def _retry_timer(self) -> float:

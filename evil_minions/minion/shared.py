@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from evil_minions.behaviour.director import Director
     from evil_minions.functions.tree import State
     from evil_minions.inventory.inventory import Inventory
-    from evil_minions.minion.lifecycle import Lifecycle
+    from evil_minions.minion.lifecycle import Lifecycle, Traffic
     from evil_minions.minion.publication import Publications
     from evil_minions.minion.runtime import Runtime
-    from evil_minions.minion.traffic import Traffic
     from evil_minions.network.ports import Ports
     from evil_minions.protocol.keys import MasterKey, MinionKey
     from evil_minions.recording.replay import Replay
     from evil_minions.rng import Draws
-    from evil_minions.samples.journal import Journal
+    from evil_minions.samples.files import Journal
     from evil_minions.states.planner import Planner
+
 
 _FIRST_PID: Final = 2000
 _PIDS: Final = 30000

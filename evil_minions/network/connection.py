@@ -13,8 +13,7 @@ from select import EPOLLIN, EPOLLOUT
 from typing import TYPE_CHECKING, Final, Protocol
 
 from evil_minions import defaults
-from evil_minions.network.flow import Flow
-from evil_minions.network.path import NetworkPath
+from evil_minions.network.path import Flow, NetworkPath
 
 if TYPE_CHECKING:
     import asyncio

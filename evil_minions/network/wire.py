@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from evil_minions.errors import WireError
 from evil_minions.network.connection import Connection
-from evil_minions.network.poller import Poller
-from evil_minions.network.timeouts import Timeouts
+from evil_minions.network.poller import Poller, Timeouts
 
 if TYPE_CHECKING:
     import asyncio
 
     from evil_minions.network.path import NetworkPath
-    from evil_minions.samples.counters import Counters
+    from evil_minions.samples.tally import Counters
 
 HANDSHAKE_SECONDS: Final = 30.0
 _BUFFER_SIZE: Final = 64 * 1024

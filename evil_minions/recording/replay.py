@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.call import CURRENT
 from evil_minions.functions.modules import state
-from evil_minions.functions.registry import START_SECONDS, Function
+from evil_minions.functions.registry import CURRENT, START_SECONDS, Function
 from evil_minions.recording import adapt
-from evil_minions.recording.collect import is_live
+from evil_minions.recording.record import is_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evil_minions.functions.call import Host
+    from evil_minions.functions.registry import Host
     from evil_minions.recording.recording import Answer, Recording
 
 _STATE_RUNS: Final = frozenset({"state.apply", "state.highstate", "state.sls"})

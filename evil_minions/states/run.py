@@ -1,4 +1,9 @@
-"""One state run on one minion: what it has asked so far, and how it asks."""
+"""One state run on one minion: what it has asked so far, and how it asks.
+
+Source: RemoteClient in salt/fileclient.py and salt/utils/extmods.py of Salt 3008.5.
+
+A thousand minions that ran the same states have the same: each such set is held once.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +13,187 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import salt.payload
+import salt.utils.stringutils
 
 from evil_minions.functions import job
-from evil_minions.functions.call import Host
-from evil_minions.inventory.target import Target
-from evil_minions.states.plan import MISSING, StatePlan, Step, shape
+from evil_minions.functions.registry import Host
+from evil_minions.inventory.inventory import Target
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from evil_minions.functions.call import Call
-    from evil_minions.states.files import Files
-    from evil_minions.states.plan import Held
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     Ask = Callable[[Mapping[str, Any]], Awaitable[Any]]
+    import random
+    from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from evil_minions.functions.registry import Call
+
+NOTHING: Final[frozenset[Held]] = frozenset()
+
+
+class Caches:
+    """What each minion has, by its index."""
+
+    def __init__(self, *, keep: bool = True) -> None:
+        """Begin with nothing; with `keep` false it stays so, and every run is a first one."""
+        self._keep = keep
+        self._sets: dict[frozenset[Held], frozenset[Held]] = {}
+        self._of: dict[int, frozenset[Held]] = {}
+
+    def of(self, index: int) -> frozenset[Held]:
+        """Return what a minion has."""
+        return self._of.get(index, NOTHING)
+
+    def add(self, index: int, keys: Iterable[Held]) -> None:
+        """Give a minion more; a newer version of a file or a state takes the place of the older one."""
+        if not self._keep:
+            return
+        new = {key[:-1]: key for key in keys}
+        if not new:
+            return
+        found = frozenset({**{key[:-1]: key for key in self.of(index)}, **new}.values())
+        self._of[index] = self._sets.setdefault(found, found)
+        if len(self._sets) > 2 * len(self._of) + 16:
+            self._sets = {each: each for each in self._of.values()}
+
+    def forget(self, index: int) -> None:
+        """Take everything from a minion, as when its machine is reinstalled."""
+        self._of.pop(index, None)
+
+
+_TOP: Final = "top.sls"
+_MODULES: Final = (".py", ".pyx", ".so", ".zip")
+
+
+class Files:
+    """One minion's file client: `held` is what it had before, `got` what it has fetched since."""
+
+    def __init__(
+        self, minion_id: str, grains: Callable[[], Mapping[str, Any]], ask: Ask, held: frozenset[Held]
+    ) -> None:
+        """Begin with nothing fetched."""
+        self._id = minion_id
+        self._grains = grains
+        self._ask = ask
+        self._held = held
+        self.got: set[Held] = set()
+
+    def has(self, key: Held) -> bool:
+        """Return whether the minion has a file in this version."""
+        return key in self.got or key in self._held
+
+    async def fetch(self, load: Mapping[str, Any], key: Held) -> bytes:
+        """Fetch a file part by part, up to an empty one."""
+        content = b""
+        while True:
+            part = await self._ask({**load, "cmd": "_serve_file", "loc": len(content)})
+            data = salt.utils.stringutils.to_bytes(part["data"]) if isinstance(part, dict) and "data" in part else b""
+            if not data:
+                self.got.add(key)
+                return content
+            content += data
+
+    async def cache(self, path: str, saltenv: str) -> bool | None:
+        """Have a file: return whether it had to be fetched, None if the master has none."""
+        found = await self._ask({"path": path, "saltenv": saltenv, "cmd": "_file_hash"})
+        if not found:
+            return None
+        key = ("cache", saltenv, path, str(found["hsum"]))
+        if self.has(key):
+            return False
+        await self.fetch({"path": path, "saltenv": saltenv}, key)
+        return True
+
+    async def top(self) -> None:
+        """Ask for the top file of every environment, and for what the master's tops say."""
+        saltenvs = await self._ask({"cmd": "_file_envs"})
+        for saltenv in dict.fromkeys(["base", *(saltenvs if isinstance(saltenvs, list) else [])]):
+            await self.cache(_TOP, saltenv)
+        opts = {"id": self._id, "grains": self._grains()}
+        await self._ask({"cmd": "_master_tops", "id": self._id, "opts": opts})
+
+    async def modules(self, kind: str, saltenvs: Sequence[str]) -> list[str]:
+        """Have the master's own modules of one kind; return the names of those that are new."""
+        new: list[str] = []
+        prefix = f"_{kind}/"
+        for saltenv in saltenvs:
+            paths = await self._ask({"saltenv": saltenv, "prefix": "", "cmd": "_file_list"})
+            wanted = [each for each in paths if each.startswith(prefix) and each.endswith(_MODULES)]
+            new += [each.removeprefix(prefix) for each in wanted if await self.cache(each, saltenv)]
+        return [f"{kind}.{name.rpartition('.')[0].replace('/', '.')}" for name in new]
+
+
+MISSING: Final = "\0missing"
+"""Stands for the value of a grain or a part of the pillar that isn't there."""
+
+# what a minion has: ("cache", saltenv, path, hash), ("file", path on the minion, hash), ("state", tag, fingerprint)
+Held = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request: its load without the minion's own values, the seconds of work before it, and its answer.
+
+    Without a load it is a file, which `held` identifies; a minion that does not have it fetches it.
+    """
+
+    load: Mapping[str, Any]
+    pause: float
+    answer: Any = None
+    held: Held | None = None
+
+    def like(self, other: Step) -> bool:
+        """Return whether another run made the same request and heard the same."""
+        return self.load == other.load and self.held == other.held and self.answer == other.answer
+
+
+@dataclass(frozen=True, slots=True)
+class StatePlan:
+    """The steps of a run, its return, and all that the run looked at: the plan fits minions where that is the same.
+
+    `grains` and `pillar` are values of the top level, `shapes` the shapes (see `shape`) of those that files only print.
+    `targets` are those of the top file and whether they matched the minion, `calls` functions with what they returned,
+    `effects` what states leave behind and whether the minion had it before. `leaves` is what it has afterwards.
+    """
+
+    steps: tuple[Step, ...]
+    grains: Mapping[str, Any]
+    pillar: Mapping[str, Any]
+    shapes: tuple[Mapping[str, Any], Mapping[str, Any]]
+    targets: tuple[tuple[Any, str, bool], ...]
+    calls: tuple[tuple[str, Sequence[Any], Mapping[str, Any], Any], ...]
+    effects: tuple[tuple[Held, bool], ...]
+    leaves: frozenset[Held]
+    value: Any
+    retcode: int
+    pause: float
+
+    def continues(self, given: Sequence[Step]) -> bool:
+        """Return whether a run that has made these steps may go on with the rest of this one's."""
+        return len(given) <= len(self.steps) and all(
+            mine.like(theirs) for mine, theirs in zip(self.steps, given, strict=False)
+        )
+
+    def suits(self, grains: Mapping[str, Any], pillar: Mapping[str, Any], held: frozenset[Held]) -> bool:
+        """Return whether a minion with these grains, this pillar and what it has would have made the same run."""
+        return (
+            all(grains.get(name, MISSING) == value for name, value in self.grains.items())
+            and all(pillar.get(name, MISSING) == value for name, value in self.pillar.items())
+            and all(shape(grains.get(name, MISSING)) == form for name, form in self.shapes[0].items())
+            and all(shape(pillar.get(name, MISSING)) == form for name, form in self.shapes[1].items())
+            and all((key in held) == before for key, before in self.effects)
+        )
+
+
+def shape(value: Any) -> Any:
+    """Return what matters of a value that a template only prints: its keys, and whether it is there."""
+    if isinstance(value, dict):
+        return {name: shape(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [shape(child) for child in value]
+    return MISSING if value == MISSING else None
+
 
 SPREAD: Final = 0.25
 """Spread of the log-normal factor of every time."""

@@ -17,7 +17,7 @@ import yaml
 
 from harness.bed.master import LOGS
 from harness.paths import write_private
-from harness.processes import pressure
+from harness.processes import deadline
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST, is_ours
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.bed.master import Master
-    from harness.bed.tree import Tree
+    from harness.bed.settings import Tree
     from harness.processes.process import Process
     from harness.processes.processes import Processes
 
@@ -121,7 +121,7 @@ def start_beside(api: Api, master: Master, tree: Tree, environment: Mapping[str,
 
 def login(api: Api) -> str:
     """Return a token of the API's user; raise OSError or HTTPException if the API does not answer as it should."""
-    connection = http.client.HTTPConnection(HOST, api.port, timeout=pressure.patient(ANSWER_S))
+    connection = http.client.HTTPConnection(HOST, api.port, timeout=deadline.patient(ANSWER_S))
     form = {"username": api.user, "password": api.password, "eauth": api.eauth}
     try:
         connection.request(

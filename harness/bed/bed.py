@@ -14,14 +14,12 @@ import itertools
 import os
 from contextlib import ExitStack
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import psycopg2
 
 from harness.bed import api, fleet, master, minion, settings
-from harness.bed.losses import LOSSES
-from harness.bed.settings import BedSettings
-from harness.bed.tree import Tree
+from harness.bed.settings import BedSettings, Tree
 from harness.database import schema as database
 from harness.database import sources
 from harness.database.postgres import Place, first_line
@@ -29,8 +27,7 @@ from harness.errors import DiskError, StartError, disk_error, is_full
 from harness.processes import monitor
 from harness.processes.command import Command, own_environment
 from harness.processes.ports import HOST, Ports
-from harness.processes.processes import Processes
-from harness.processes.watch import Watch
+from harness.processes.processes import Processes, Watch
 
 if TYPE_CHECKING:
     import subprocess
@@ -44,6 +41,15 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
     from harness.processes.monitor import Monitor
     from harness.processes.process import Process
+
+LOSSES: Final = {
+    "monitor": "CPU and memory are not measured from then on: start it again.",
+    "fleet": "Its minions are gone with it: start it again.",
+    "master": "Nothing of the bed works without it: start it again.",
+    "api": "Clients of the kind `api` get no answer without it: start it again.",
+    "postgres": "Minions get no pillars without it: start it again.",
+}
+
 
 __all__ = ["Bed", "BedSettings"]
 
@@ -292,7 +298,7 @@ class Bed:
         self._watch.add(process, LOSSES["api"], log=self.api.log)
 
     def watch(self, process: Process, loss: str = "", *, may_end: bool = False) -> None:
-        """Let `check` look after a further process; see `harness.processes.watch` for `loss` and `may_end`."""
+        """Let `check` look after a further process; see `harness.processes.processes` for `loss` and `may_end`."""
         self._watch.add(process, loss, may_end=may_end)
 
     def check(self) -> None:

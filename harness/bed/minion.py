@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.bed.master import Master
-    from harness.bed.tree import Tree
+    from harness.bed.settings import Tree
     from harness.processes.process import Process
     from harness.processes.processes import Processes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import sys
@@ -9,30 +10,91 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.bed import capacity
+from evil_minions import TRANSPORTS
+from harness import figures
+from harness.bed import fleet
 from harness.bed.settings import ApiSettings, BedSettings
-from harness.choices import WITHOUT_API
+from harness.choices import TRANSPORT, WITHOUT_API
 from harness.commands import campaign, serve
-from harness.commands.told import MISSED, OK, described, shown_path, tell
 from harness.containers import options as containers
 from harness.errors import SettingsError
-from harness.load import remote
+from harness.load import coordinator
+from harness.paths import shown_path
 from harness.progress import Progress
-from harness.report import page
-from harness.results import comparison, runs
+from harness.report import page, rows
+from harness.report import verdict as verdicts
+from harness.results import comparison, repeats, runs
 from harness.results import result as results
-from harness.scenarios import scenario
+from harness.scenarios import scenario, thresholds
 from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.figures import Figure
+    from harness.results.result import Result
+    from harness.scenarios.scenario import Scenario
+
+OK, MISSED = 0, 1
+"""Exit codes of commands that came to their end."""
+
+
+def tell(folder: Path, found: Result, *, as_json: bool) -> int:
+    """Print what became of a run, and return the exit code."""
+    written = results.load(folder)
+    code = OK if found.passed and not written["disagrees"] else MISSED
+    if as_json:
+        print((folder / "result.json").read_text(encoding="utf-8"), end="")
+        return code
+    width = max(len(figure.label) for figure in figures.FIGURES)
+    for name, tree in found.trees.items():
+        print(f"{name}:")
+        for figure in (figure for figure in figures.FIGURES if figure.name not in figures.BY_ROLE):
+            shown = rows.shown(figure, thresholds.lookup(tree, figure.name)) + rows.of_how_many(figure, tree)
+            print(f"  {figure.label:{width}} {shown}{_range(figure, [one[name] for one in found.each])}")
+    for verdict in found.verdicts:
+        print(f"{'met' if verdict.passed else 'MISSED'}: {verdict.tree} {verdict.text}")
+    for name, tree in found.trees.items():
+        for gap in tree["gaps"]:
+            print(f"{name}: {gap}; what needs it is not measured.")
+    for name, remark in page.remarks(found.each[0]):
+        print(f"{name}: {remark}")
+    for pair in found.differences:
+        print(verdicts.compared(pair))
+    totals = {name: repeats.totals([one[name] for one in found.each]) for name in found.trees}
+    print(verdicts.sentence(totals, len(found.each)))
+    for sentence in written["why"]:
+        print(f"{'WRONG' if sentence in written['disagrees'] else 'NOT TRUSTWORTHY'}: {sentence}")
+    print(f"report: {shown_path(folder / page.FILE)}")
+    return code
+
+
+def _range(figure: Figure, runs_of_tree: Sequence[Mapping[str, object]]) -> str:
+    """Return the range of a figure over the repeats of a tree, "" of one run."""
+    found = repeats.values(runs_of_tree, figure.name)
+    if len(found) < 2:  # noqa: PLR2004 - a number of things
+        return ""
+    return f"  ({rows.shown(figure, min(found))} to {rows.shown(figure, max(found))} in {len(found)} runs)"
+
+
+def described(entry: Scenario) -> str:
+    """Return a scenario in words."""
+    lines = [
+        f"{entry.name}: {entry.description}",
+        f"  {entry.minions:,} minions, pillars from {entry.pillar}, seed {entry.seed}",
+    ]
+    lines += [f"  the fleet: {option.removeprefix('--').replace('=', ' ', 1)}" for option in entry.fleet]
+    lines += [f"  {clients.text}" for clients in entry.clients]
+    lines += [f"  after {moment.at_s:g} s: {moment.name}" for moment in entry.timeline]
+    lines += [f"  has to hold: {threshold.text}" for threshold in entry.thresholds]
+    return "\n".join(lines)
 
 
 def load(options: argparse.Namespace) -> int:
     """Run a scenario and write its result and report."""
     changes = (options.minions, options.seed, options.transport, options.workers)
-    where = (containers.settings(options), remote.settings(options), options.repeat, options.watch)
+    where = (containers.settings(options), coordinator.settings(options), options.repeat, options.watch)
     trees = _trees(options.tree)
     request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
@@ -113,7 +175,7 @@ def up(options: argparse.Namespace) -> int:
         transport=options.transport,
         api=None if options.transport in WITHOUT_API else ApiSettings(),
     )
-    capacity.check(settings.minions, pillars=settings.pillar == "sql")
+    fleet.check_capacity(settings.minions, pillars=settings.pillar == "sql")
     serve.serve(settings, as_json=options.json)
     return OK
 
@@ -124,7 +186,7 @@ def worker(options: argparse.Namespace) -> int:
 
     try:
         workers.work(
-            options.address, remote.read_key(options.key_file), options.loads, lambda text: print(text, flush=True)
+            options.address, coordinator.read_key(options.key_file), options.loads, lambda text: print(text, flush=True)
         )
     except KeyboardInterrupt:
         print("Stopped.")
@@ -143,9 +205,155 @@ def _command(options: argparse.Namespace) -> str:
     for name in ("minions", "seed", "transport"):
         if getattr(options, name) is not None:
             words += [f"--{name}", str(getattr(options, name))]
-    words += [*containers.words(options), *remote.words(options)]
+    words += [*containers.words(options), *coordinator.words(options)]
     if options.repeat > 1:
         words += ["--repeat", str(options.repeat)]
     if options.workers > 1:
         words += ["--workers", str(options.workers)]
     return shlex.join(words)
+
+
+# where the beds of `up` have their folders
+BEDS = Path("build/beds")
+RUN = "folder or name of a run, or latest (the default)"
+CODES = (
+    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, a figure got worse than --fail-if-worse "
+    "allows, or a result does not agree with its samples, 2 wrong use or settings, 3 the bed or the run failed, 130 "
+    "interrupted, 141 the reader of the output has ended"
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="python -m harness",
+        description="Load runs of Salt, their results and reports.",
+        epilog=f"example:\n  python -m harness load --scenario quick\n\n{CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    subparsers = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(
+        do: Callable[[argparse.Namespace], int],
+        text: str,
+        example: str,
+        *,
+        definitions: str = "",
+        folder: Path = runs.FOLDER,
+    ) -> argparse.ArgumentParser:
+        entry: argparse.ArgumentParser = subparsers.add_parser(
+            do.__name__,
+            help=text,
+            description=f"{text[:1].upper()}{text[1:]}.",
+            epilog=f"example:\n  {example}\n\n{definitions}{CODES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        entry.set_defaults(do=do)
+        entry.add_argument("--folder", type=Path, default=folder, help="where its folders are (default: %(default)s)")
+        entry.add_argument("--json", action="store_true", help="print JSON")
+        entry.add_argument("--debug", action="store_true", help="print tracebacks")
+        return entry
+
+    entry = command(
+        load,
+        "run a scenario, then write result and report",
+        "python -m harness load --scenario burst --tree both",
+    )
+    entry.add_argument(
+        "--scenario", default="default", help="name of a scenario, or a TOML file (default: %(default)s)"
+    )
+    entry.add_argument(
+        "--tree",
+        default="both",
+        help="which Salt: stock, patched, both, or a folder with another tree or a virtual environment with Salt in "
+        "it; or several with commas between them, where stock,stock shows the noise of the machine "
+        "(default: %(default)s)",
+    )
+    entry.add_argument(
+        "--repeat",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="how often each tree is run, in turn; from 5 on ranges alone tell trees apart (default: %(default)s)",
+    )
+    entry.add_argument("--transport", choices=TRANSPORTS, help="another transport than the scenario's")
+    entry.add_argument("--minions", type=_count, help="another number of minions than the scenario's")
+    entry.add_argument("--seed", type=_count, help="another seed than the scenario's")
+    entry.add_argument(
+        "--workers", type=_count, default=1, help="processes that share the sending of requests (default: %(default)s)"
+    )
+    entry.add_argument(
+        "--watch",
+        type=Path,
+        metavar="FOLDER",
+        help="serve the page in this folder with salt-api, and show the run there while it goes on",
+    )
+    containers.add(entry)
+    coordinator.add(entry)
+
+    definitions = "\n".join(f"  {figure.name}: {figure.definition}" for figure in figures.FIGURES)
+    entry = command(
+        result,
+        "compute a run's result again from its samples",
+        "python -m harness result",
+        definitions=f"fields:\n{definitions}\n\n",
+    )
+    entry.add_argument("run", nargs="?", help=RUN)
+    entry = command(
+        verify,
+        "verify a run: compare its samples, the job cache, the master's log and its result",
+        "python -m harness verify latest",
+    )
+    entry.add_argument("run", nargs="?", help=RUN)
+    entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
+    entry.add_argument("run", nargs="?", help=RUN)
+    entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to, or latest")
+    entry.add_argument(
+        "--fail-if-worse",
+        type=_share,
+        metavar="SHARE",
+        help="exit code 1 if a figure became worse by more, such as 20%%",
+    )
+    entry = command(scenarios, "list the scenarios, or check and describe some", "python -m harness scenarios burst")
+    entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
+    entry = command(
+        up,
+        "start a bed that stays up until Ctrl-C",
+        "python -m harness up --tree stock --minions 100",
+        folder=BEDS,
+    )
+    entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
+    entry.add_argument(
+        "--transport", choices=TRANSPORTS, default=TRANSPORT, help="Salt's transport (default: %(default)s)"
+    )
+    entry.add_argument("--minions", type=_count, default=100, help="simulated minions (default: %(default)s)")
+    entry = command(
+        worker,
+        "send a part of the requests of load runs that another host runs, until Ctrl-C",
+        "python -m harness worker 10.0.0.1:4700 --key-file workers.key",
+    )
+    entry.add_argument("address", metavar="IP[:PORT]", help="what the load run was given as --workers-address")
+    entry.add_argument(
+        "--key-file", type=Path, required=True, help="a copy of the file with the word that lets in, see the load run"
+    )
+    entry.add_argument(
+        "--loads", type=_count, metavar="N", help="end after this many loads; a run has one for each tree"
+    )
+    return top
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' has to be a whole number, and has to be at least 1")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    number, percent, _ = text.partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no share: give it as 20% or 0.2")
+    return value

@@ -10,23 +10,22 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from harness import interrupt
-from harness.bed import capacity
+from harness import choices, interrupt
 from harness.bed import fleet as fleets
-from harness.bed.tree import Tree
+from harness.bed.settings import Tree
 from harness.choices import WITHOUT_API, minion_ids
-from harness.commands.told import shown_path
 from harness.containers.backend import ContainerBackend
 from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load import watch
-from harness.load.job import Job
+from harness.load.backend import Job
 from harness.load.local import LocalBackend
-from harness.paths import TREES
+from harness.paths import TREES, shown_path
 from harness.report import page
-from harness.results import machine, result, runs
+from harness.results import result, runs
+from harness.results.trees import machine_facts
 from harness.samples.files import read_clocks
-from harness.scenarios import fleet, labels, targets
+from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 from harness.scenarios.faults import Faults
 from harness.verify import verification
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from harness.containers.options import ContainerSettings
     from harness.load.backend import Backend
-    from harness.load.remote import Remote
+    from harness.load.coordinator import Remote
     from harness.progress import Progress
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
@@ -120,7 +119,7 @@ def check_fleet(scenario: Scenario, folder: Path) -> None:
 def labelled(trees: Sequence[str]) -> dict[str, Path]:
     """Return the folder of each tree by the label that results have for it, in order; see `find`."""
     found = [find(tree) for tree in trees]
-    names = labels.labels([name for name, _ in found])
+    names = choices.labels([name for name, _ in found])
     return dict(zip(names, (path for _, path in found), strict=True))
 
 
@@ -151,7 +150,7 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     with faults.part():
         check_fleet(scenario, file.parent)
     with faults.part():
-        targets.check(scenario, minion_ids(scenario.minions))
+        scenarios.check(scenario, minion_ids(scenario.minions))
     faults.end()
     if request.remote:
         request.remote.check(scenario)
@@ -162,8 +161,8 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     trees = labelled(request.trees)
     # the limits of other machines are not known
     if not request.docker:
-        need = capacity.check(scenario.largest, pillars=scenario.pillar == "sql")
-        if need.minions >= capacity.WORTH_TELLING:
+        need = fleets.check_capacity(scenario.largest, pillars=scenario.pillar == "sql")
+        if need.minions >= fleets.WORTH_TELLING:
             progress.say(f"{need.told}.")
     if request.docker:
         _check_movable(trees)
@@ -181,7 +180,7 @@ def _run(
     request: RunRequest, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
 ) -> FinishedRun:
     """Run a scenario on each tree, in its folder."""
-    facts = {**machine.facts(trees), "bed": {"made_of": _made_of(request)}}
+    facts = {**machine_facts(trees), "bed": {"made_of": _made_of(request)}}
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
     remote = request.remote and request.remote.with_file(folder)

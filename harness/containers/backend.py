@@ -6,21 +6,22 @@ import contextlib
 import os
 import secrets
 import socket
+import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
-from evil_minions import ID_FORMAT
+from evil_minions import ID_FORMAT, Status
 from harness.bed import api, master
 from harness.bed.fleet import shared_options
 from harness.bed.settings import temporary_parent
-from harness.containers import collect, engine, files, fleet, image, janitor, roles
+from harness.containers import engine, image, janitor, roles
 from harness.containers.channel import Channel
-from harness.containers.clients import RemoteClients
-from harness.containers.fleet import Fleets, Share
 from harness.errors import DockerError, HarnessError, MasterError, StartError
-from harness.load import clocks
+from harness.load import wire
+from harness.processes.deadline import Deadline
 from harness.processes.ports import FIRST, LAST
 from harness.processes.processes import Processes
 from harness.samples.files import SampleFile
@@ -28,15 +29,189 @@ from harness.samples.rows import ClockSample
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from docker import DockerClient
+    from docker.models.containers import Container
 
     from harness.containers.options import ContainerSettings
-    from harness.load.clocks import Offset
-    from harness.load.job import Job
-    from harness.load.runners import RunnerJob
+    from harness.load.backend import Job
+    from harness.load.reading import RunnerJob
+    from harness.load.wire import Offset
+
+
+@dataclass
+class RemoteClients:
+    """The clients' container, whose clock is so many seconds `ahead`."""
+
+    channel: Channel
+    ahead: float = 0.0
+    last: dict[str, Any] = field(default_factory=lambda: {"code": None, "zero": None, "answered": 0, "tail": ""})
+
+    def code(self) -> int | None:
+        """Return the exit code, None while they are at work; the other answers are of the same moment."""
+        self.last = self.channel.ask("state")
+        code: int | None = self.last["code"]
+        return code
+
+    def zero(self) -> float | None:
+        """Return the schedule's zero."""
+        zero: float | None = self.last["zero"] or self.channel.ask("state")["zero"]
+        return None if zero is None else zero - self.ahead
+
+    def answered(self) -> int:
+        """Return how many requests have been answered."""
+        return int(self.last["answered"])
+
+    def patience(self, seconds: float) -> Deadline:
+        """Return a deadline for what takes `seconds` on a quiet machine."""
+        return Deadline(seconds)
+
+    def late(self, what: str, deadline: Deadline) -> str:
+        """Return the error text for clients that did not do `what` in time."""
+        return f"The clients did not {what} after {deadline.waited()}: see the logs of their container."
+
+    def tail(self) -> str:
+        """Return the last lines that they printed."""
+        return str(self.last["tail"])
+
+
+def samples(containers: Mapping[str, Container], ahead: Mapping[str, float], output: Path) -> None:
+    """Fetch the samples of all containers into `output`, and put them together as those of one machine.
+
+    `ahead` has the seconds by which the clock of each container is ahead of ours.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = {
+            name: engine.fetch(container, str(roles.SAMPLES), Path(temporary, name))
+            for name, container in containers.items()
+        }
+        engine.merge_processes(((folder, ahead[name]) for name, folder in folders.items()), output / "processes.csv")
+        fleets = [name for name in folders if name.startswith("fleet-")]
+        engine.merge_fleet(((folders[name] / "fleet", ahead[name]) for name in fleets), output / "fleet")
+        for path in folders["clients"].iterdir():
+            if path.is_file() and path.name != "processes.csv":
+                engine.set_back(path, output / path.name, ahead["clients"])
+
+
+def logs(container: Container, folder: Path) -> None:
+    """Fetch the logs of a container into `folder`, as far as it is still there."""
+    from docker.errors import APIError  # noqa: PLC0415 - takes half a second, and a run without --docker needs none
+
+    with contextlib.suppress(APIError, OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "container.log").write_bytes(container.logs(stdout=False))
+    with contextlib.suppress(APIError, OSError), tempfile.TemporaryDirectory() as temporary:
+        for path in engine.fetch(container, str(roles.LOGS), Path(temporary)).iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+
+
+# what may take as long as a fleet takes to start
+REQUEST_S = 600.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """The minions of one container: numbers `first` to `first + minions - 1`, by the line to it."""
+
+    channel: Channel
+    first: int
+    minions: int
+
+
+def split(minions: int, containers: int) -> list[tuple[int, int]]:
+    """Return the first number and the number of minions of each container, as equal as can be."""
+    sizes = [minions // containers + (number < minions % containers) for number in range(containers)]
+    return [(sum(sizes[:number]), size) for number, size in enumerate(sizes)]
+
+
+def sizes(shares: Sequence[tuple[int, int]], minions: int) -> list[int]:
+    """Return how many minions each container has when the fleet has `minions`; every container keeps one.
+
+    Ids are numbered through, so that only the last container can grow; a fleet shrinks from its end.
+    """
+    wanted = [max(1, min(size, minions - first)) for first, size in shares]
+    first, size = shares[-1]
+    wanted[-1] = max(wanted[-1], minions - first) if minions > first + size else wanted[-1]
+    return wanted
+
+
+class Fleets:
+    """The fleets of all containers as one."""
+
+    def __init__(self, shares: Iterable[Share]) -> None:
+        """Take the containers, in order of their minions' numbers."""
+        self._shares = tuple(shares)
+
+    def status(self) -> Status:
+        """Return the state of all together; a publication is one whichever containers saw it."""
+        answers = self._each(lambda _: {"do": "status"})
+        total = dict(answers[0])
+        for answer in answers[1:]:
+            total |= {
+                name: value + answer[name]
+                for name, value in total.items()
+                if isinstance(value, int) and name != "format"
+            }
+            total["processes"] = [*total["processes"], *answer["processes"]]
+            total["counters"] = {
+                name: max(value, answer["counters"][name])
+                if name == "publications"
+                else value + answer["counters"][name]
+                for name, value in total["counters"].items()
+            }
+        return Status.from_dict(total)
+
+    def match(self, tgt: str, tgt_type: str) -> int:
+        """Return how many minions a target matches."""
+        request = {"do": "match", "tgt": tgt, "tgt_type": tgt_type, "delimiter": ":"}
+        return sum(len(answer["ids"]) for answer in self._each(lambda _: request))
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Send a request to every container and return the answer with the sum of the minions affected."""
+        if request["do"] == "scale":
+            shares = [(share.first, share.minions) for share in self._shares]
+            wanted = sizes(shares, int(str(request["minions"])))
+            answers = self._each(lambda number: {"do": "scale", "minions": wanted[number]})
+        else:
+            answers = self._each(lambda _: request)
+        return {"minions": sum(int(answer.get("minions", 0)) for answer in answers)}
+
+    def unseen(self, jids: Sequence[str]) -> list[str]:
+        """Return those of the job ids that no minion of any container has heard of."""
+        found = [set(answer["unseen"]) for answer in self._each(lambda _: {"do": "unseen", "jids": list(jids)})]
+        return [jid for jid in jids if all(jid in unseen for unseen in found)]
+
+    def flush(self) -> None:
+        """Have all samples written."""
+        self._each(lambda _: {"do": "flush"})
+
+    def close(self) -> None:
+        """Leave the fleets to the end of their containers."""
+
+    def _each(self, request: Callable[[int], Mapping[str, object]]) -> list[dict[str, Any]]:
+        return [
+            dict(share.channel.ask("fleet", {"request": dict(request(number))}, REQUEST_S)["answer"])
+            for number, share in enumerate(self._shares)
+        ]
+
+
+def options(extra: Iterable[str]) -> tuple[list[str], dict[str, Path | bytes]]:
+    """Return the options of the fleet's command as they are within a container, and the files that they name."""
+    found: list[str] = []
+    entries: dict[str, Path | bytes] = {}
+    for option in extra:
+        name, _, text = option.partition("=")
+        file, share = (text, "") if Path(text).is_file() else text.rpartition("=")[::2]
+        path = Path(file)
+        if path.is_absolute() and path.is_file():
+            entries[f"{roles.FILES.name}/{len(entries)}-{path.name}"] = path
+            found.append(f"{name}={roles.FILES}/{len(entries) - 1}-{path.name}{f'={share}' if share else ''}")
+        else:
+            found.append(option)
+    return found, entries
+
 
 # a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
 # harness.processes.deadline
@@ -168,7 +343,7 @@ class ContainerBackend:
             auto_remove=True,
             **options,
         )
-        with files.pack(
+        with engine.pack(
             {"bed/made": b"", **{f"bed/{path}": entry for path, entry in (entries or {}).items()}}
         ) as archive:
             container.put_archive("/", archive)
@@ -185,11 +360,11 @@ class ContainerBackend:
     def start_fleet(self) -> Fleets:
         """Start the fleet's containers, on all engines, and return them once they answer."""
         scenario, wanted = self._job.scenario, self._settings
-        extra, entries = fleet.options(self._job.fleet_options)
+        extra, entries = options(self._job.fleet_options)
         places = [client for client in self._engines for _ in range(wanted.fleets)]
         shares = []
         for number, (client, (first, minions)) in enumerate(
-            zip(places, fleet.split(scenario.minions, len(places)), strict=True)
+            zip(places, split(scenario.minions, len(places)), strict=True)
         ):
             name = f"fleet-{number}"
             self._launch(name, client, entries=entries)
@@ -225,7 +400,7 @@ class ContainerBackend:
     def _clocks(self) -> dict[str, Offset]:
         """Measure the clock of every container: their machines may have different ones."""
         return {
-            name: clocks.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
+            name: wire.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
             for name, channel in self._channels.items()
         }
 
@@ -247,7 +422,7 @@ class ContainerBackend:
         output = self._job.samples
         containers = {name: channel.container for name, channel in self._channels.items()}
         ahead = {name: offset.correction for name, offset in self._offsets.items()}
-        collect.samples(containers, ahead, output)
+        samples(containers, ahead, output)
         now = self._clocks()
         rows = SampleFile(output / "clocks.csv", ClockSample)
         for name, offset in self._offsets.items():
@@ -257,12 +432,12 @@ class ContainerBackend:
     def read_accepted(self, functions: Sequence[str]) -> None:
         """Have the master's container read the job cache, and fetch what it found."""
         self._channels[MASTER].ask("accepted", {"functions": list(functions)}, JOB_CACHE_S)
-        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
+        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
 
     def read_job_cache(self, jids: Sequence[str]) -> None:
         """Have the master's container read it, and fetch what it found."""
         self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
-        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
 
     def running(self) -> list[str]:
         """Return the ids of runners and batches at work in the master's container."""
@@ -271,12 +446,12 @@ class ContainerBackend:
     def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
         """Have the master's container read the job cache, and fetch what it found."""
         self._channels[MASTER].ask("runners", {"jobs": [job.line() for job in jobs]}, JOB_CACHE_S)
-        files.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
+        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
 
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""
         for name, channel in self._channels.items():
-            collect.logs(channel.container, self._job.folder / "logs" / name)
+            logs(channel.container, self._job.folder / "logs" / name)
 
     def _hang_up(self) -> None:
         for channel in self._channels.values():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
 
-from harness.containers import engine, files
+from harness.containers import engine
 from harness.errors import DockerError, SettingsError
 from harness.paths import ROOT
 
@@ -90,7 +90,7 @@ def build(client: DockerClient, entries: dict[str, Path | bytes], name: str, lab
     """Build the image `name` from a Dockerfile and the files that it copies; raise DockerError if that fails."""
     from docker.errors import APIError, BuildError  # noqa: PLC0415 - slow to import, and most beds need none
 
-    with files.pack(entries) as context:
+    with engine.pack(entries) as context:
         try:
             client.images.build(
                 fileobj=context,

@@ -17,10 +17,9 @@ import yaml
 
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet
-from harness.bed.losses import LOSSES
+from harness.bed.bed import LOSSES
 from harness.bed.master import GRAIN
-from harness.bed.settings import PortSettings, TemporarySettings
-from harness.bed.tree import Tree
+from harness.bed.settings import PortSettings, TemporarySettings, Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
@@ -30,8 +29,7 @@ from harness.paths import ROOT, write_private
 from harness.processes import monitor
 from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
-from harness.processes.processes import Processes
-from harness.processes.watch import Watch
+from harness.processes.processes import Processes, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

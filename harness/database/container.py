@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError
 from harness.paths import ROOT
-from harness.processes import pressure
+from harness.processes import deadline
 from harness.processes.command import Command, Layer
 from harness.processes.ports import HOST, listens
 
@@ -48,7 +48,7 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
-        client = docker.from_env(timeout=int(pressure.patient(ENGINE_S)), environment=dict(environment))
+        client = docker.from_env(timeout=int(deadline.patient(ENGINE_S)), environment=dict(environment))
         client.ping()
     except (DockerException, OSError) as error:
         raise UnavailableError(f"no Docker engine answers at {host}") from error

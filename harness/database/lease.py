@@ -21,7 +21,7 @@ from psycopg2.extensions import parse_dsn
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
 from harness.errors import PostgresError
 from harness.paths import ROOT
-from harness.processes import pressure
+from harness.processes import deadline
 from harness.processes.command import Command, Layer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def start(place: Place) -> Postgres:
     if not dsn:
         raise UnavailableError(f"{VARIABLE} is not set")
     try:
-        with psycopg2.connect(dsn, connect_timeout=int(pressure.patient(CONNECT_S))) as connection:
+        with psycopg2.connect(dsn, connect_timeout=int(deadline.patient(CONNECT_S))) as connection:
             known = connection.info
             parts = parse_dsn(dsn)
             name = f"{NAME}_{secrets.token_hex(8)}"

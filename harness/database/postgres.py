@@ -13,7 +13,7 @@ import psycopg2
 from psycopg2.extensions import make_dsn
 
 from harness.errors import PostgresError
-from harness.processes import pressure
+from harness.processes import deadline
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
 
@@ -102,7 +102,7 @@ def first_line(error: Exception) -> str:
 def answers(postgres: Postgres) -> bool:
     """Say whether the database takes connections."""
     try:
-        psycopg2.connect(postgres.dsn, connect_timeout=int(pressure.patient(ANSWER_S))).close()
+        psycopg2.connect(postgres.dsn, connect_timeout=int(deadline.patient(ANSWER_S))).close()
     except psycopg2.OperationalError:
         return False
     return True

@@ -2,24 +2,80 @@
 
 The rows are those of an Uyuni server of ten organisations: pillars of the whole server, of organisations, of groups
 and of minions. A minion's compile merges 24 of them, about 45 KB.
+
+What matters for the load is their number, their size and their shape: about two dozen for a minion, a few kilobytes
+each, nested, and overlapping between scopes, so that merging has something to decide. Each is a function of the seed,
+its owner and its category.
+
+The RFC has one table with foreign keys, reached by a function or by four queries, and one with a column for the
+target; `sql/pillar.sql` is the first, improved. Tests and benchmarks compare them, so all hold the same rows.
 """
 
 from __future__ import annotations
 
 import io
+import json
 from contextlib import closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
-
-from harness.database import content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from psycopg2.extensions import connection as Connection  # noqa: N812 - a class, whatever its name
+
+# Uyuni's own generators and the usual formulas go by these names
+GLOBAL = ("gpgkeys", "manager", "images", "proxies")
+ORGANISATION = ("organisation", "images", "channels", "contact")
+GROUP = ("formula-users", "formula-ntp", "formula-packages", "formula-monitoring")
+MINION = ("general", "group-memberships", "custom-info", "formula-system")
+WORDS = ("alpha", "bravo", "delta", "echo", "golf", "hotel", "india", "kilo", "lima", "mike", "oscar", "papa", "tango")
+ROLES = ("web", "database", "proxy", "build", "desktop")
+ENTRIES = 16
+# making the content is most of the time that seeding takes, so minions share it: every 97th has the same
+VARIANTS = 97
+
+
+def entry(random: Random) -> dict[str, Any]:
+    """Return one of a document's nested values, about a hundred bytes."""
+    return {
+        "label": f"{random.choice(WORDS)}-{random.choice(WORDS)}-{random.randrange(10_000)}",
+        "enabled": random.random() < 0.5,  # noqa: PLR2004 - even odds
+        "checksum": f"{random.getrandbits(128):032x}",
+        "weight": random.randrange(100),
+    }
+
+
+@lru_cache(maxsize=4096)
+def body(seed: int, scope: str, owner: int, category: str) -> str:
+    """Return the members of a document that take most of its room, as JSON without the braces around it."""
+    random = Random(f"{seed}/{scope}/{owner}/{category}")  # noqa: S311 - made-up content, nothing secret
+    name = category.replace("-", "_")
+    document = {
+        name: {f"{random.choice(WORDS)}_{number}": entry(random) for number in range(ENTRIES)},
+        # the same keys in every scope: the narrowest has to win
+        "saltbed": {"scope": scope, scope: owner, "categories": {f"{scope}/{category}": random.randrange(1000)}},
+    }
+    if scope == "minion" and category == "custom-info":
+        document["role"] = ROLES[owner % len(ROLES)]
+        document["room"] = {"rack": owner % 12, "site": WORDS[owner % len(WORDS)]}
+    return json.dumps(document)[1:-1]
+
+
+def shared(seed: int, scope: str, owner: int, category: str) -> str:
+    """Return a pillar of the whole server, an organisation or a group as JSON."""
+    return f"{{{body(seed, scope, owner, category)}}}"
+
+
+def of_minion(seed: int, server: int, category: str, facts: dict[str, Any]) -> str:
+    """Return a pillar of a minion as JSON: what it shares with others, and its own facts."""
+    return f"{{{json.dumps(facts)[1:-1]}, {body(seed, 'minion', server % VARIANTS, category)}}}"
+
 
 SQL = Path(__file__).resolve().parents[2] / "sql"
 SCHEMA = ("uyuni.sql", "pillar.sql")
@@ -132,14 +188,14 @@ def copy(connection: Connection, table: str, columns: Sequence[str], rows: Itera
 
 def shared_rows(organisations: Iterable[int], groups: Iterable[int], seed: int) -> Iterator[tuple[Any, ...]]:
     """Yield the pillars of the whole server, the organisations and the groups."""
-    for category in content.GLOBAL:
-        yield None, None, None, category, content.shared(seed, "global", 0, category)
+    for category in GLOBAL:
+        yield None, None, None, category, shared(seed, "global", 0, category)
     for org in organisations:
-        for category in content.ORGANISATION:
-            yield None, None, org, category, content.shared(seed, "organisation", org, category)
+        for category in ORGANISATION:
+            yield None, None, org, category, shared(seed, "organisation", org, category)
     for group in groups:
-        for category in content.GROUP:
-            yield None, group, None, category, content.shared(seed, "group", group, category)
+        for category in GROUP:
+            yield None, group, None, category, shared(seed, "group", group, category)
 
 
 def minion_rows(server: Server, seed: int, scale: Scale) -> Iterator[tuple[Any, ...]]:
@@ -152,8 +208,120 @@ def minion_rows(server: Server, seed: int, scale: Scale) -> Iterator[tuple[Any, 
         },
         "group-memberships": {"group_ids": scale.groups_of(server.number)},
         "custom-info": {"custom_info": {"asset": f"{server.number:08d}"}},
-        "formula-system": {"formulas": list(content.GROUP)},
+        "formula-system": {"formulas": list(GROUP)},
     }
-    for category in content.MINION:
-        document = content.of_minion(seed, server.number, category, facts[category])
+    for category in MINION:
+        document = of_minion(seed, server.number, category, facts[category])
         yield server.number, None, None, category, document
+
+
+FUNCTION = ("SELECT suse_minion_pillars(%s)",)
+# As the RFC writes them, and with an order: without one the rows come as they lie on the disk.
+FOUR = (
+    "SELECT pillar from suseSaltPillars WHERE server_id is NULL AND group_id is NULL AND org_id is NULL",
+    """SELECT pillar from suseSaltPillars WHERE org_id = (SELECT org_id FROM rhnServer AS S
+       LEFT JOIN suseMinionInfo AS M on S.id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE group_id IN (SELECT server_group_id FROM rhnServerGroupMembers AS G
+       LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE server_id = (SELECT server_id FROM suseMinionInfo AS M
+       WHERE M.minion_id = %s)""",
+)
+TARGET = (
+    "SELECT pillar from suseSaltPillars WHERE target = '*'",
+    """SELECT pillar from suseSaltPillars WHERE target = (SELECT CONCAT('org_id:', org_id::VARCHAR) FROM rhnServer AS S
+       LEFT JOIN suseMinionInfo AS M on S.id = M.server_id WHERE M.minion_id = %s)""",
+    """SELECT pillar from suseSaltPillars WHERE target IN (SELECT CONCAT('group_id:', server_group_id::VARCHAR)
+       FROM rhnServerGroupMembers AS G LEFT JOIN suseMinionInfo AS M ON G.server_id = M.server_id
+       WHERE M.minion_id = %s)""",
+    "SELECT pillar from suseSaltPillars WHERE target = %s",
+)
+BY_GROUP = ' ORDER BY group_id, category COLLATE "C"'
+BY_TARGET = " ORDER BY substring(target from 'group_id:(.*)')::NUMERIC, category COLLATE \"C\""
+BY_CATEGORY = ' ORDER BY category COLLATE "C"'
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form: its files below `sql/`, its queries, and the same queries with a complete order."""
+
+    name: str
+    files: tuple[str, ...]
+    queries: tuple[str, ...]
+    ordered: tuple[str, ...]
+
+    def options(self, *, ordered: bool = True) -> list[dict[str, Any]]:
+        """Return the value of `ext_pillar` in the master's configuration."""
+        return [{"postgres": [{"query": query} for query in (self.ordered if ordered else self.queries)]}]
+
+
+# without this a minion that Uyuni does not know and whose id is "org_id:1" would get the organisation's pillars
+KNOWN_TARGET = (*TARGET[:3], f"{TARGET[3]} AND EXISTS (SELECT FROM suseMinionInfo AS M WHERE M.minion_id = target)")
+
+
+def _ordered(queries: Sequence[str], groups: str) -> tuple[str, ...]:
+    return tuple(query + (groups if number == 2 else BY_CATEGORY) for number, query in enumerate(queries))  # noqa: PLR2004 - the third
+
+
+FORMS = {
+    form.name: form
+    for form in (
+        Form("rfc", RFC, FUNCTION, FUNCTION),
+        Form("four", RFC, FOUR, _ordered(FOUR, BY_GROUP)),
+        Form("target", ("uyuni.sql", "pillar_target.sql"), TARGET, _ordered(KNOWN_TARGET, BY_TARGET)),
+        Form("improved", ("uyuni.sql", "pillar.sql"), FUNCTION, FUNCTION),
+    )
+}
+
+
+def install_form(dsn: str, form: Form, folder: Path = SQL) -> None:
+    """Run the files of a form, each as psql would; doing it twice changes nothing."""
+    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
+        # the files have their own transactions
+        connection.autocommit = True
+        for name in form.files:
+            cursor.execute(read(name, folder))
+
+
+def fill_target(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:
+    """Fill the target form with the rows that `schema.fill` gives the others."""
+    organisations, groups = range(1, scale.organisations + 1), range(1, scale.groups + 1)
+    servers = [Server(number, minion) for number, minion in enumerate(minions, 1)]
+    with closing(psycopg2.connect(dsn)) as connection, connection:
+        add_owners(connection, servers, scale)
+        rows = shared_rows(organisations, groups, seed)
+        copy(connection, "suseSaltPillars", ("target", "category", "pillar"), _targets(rows, {}))
+        ids = {server.number: server.minion for server in servers}
+        own = (row for server in servers for row in minion_rows(server, seed, scale))
+        copy(connection, "suseSaltPillars", ("target", "category", "pillar"), _targets(own, ids))
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+
+
+def _targets(rows: Iterable[tuple[Any, ...]], ids: dict[int, str]) -> Iterator[tuple[str, str, str]]:
+    for server, group, org, category, pillar in rows:
+        if server is not None:
+            target = ids[server]
+        elif group is not None:
+            target = f"group_id:{group}"
+        else:
+            target = "*" if org is None else f"org_id:{org}"
+        yield target, category, pillar
+
+
+def shuffle(dsn: str, form: Form) -> None:
+    """Put the pillars on the disk in another order; the ids stay those of the rows."""
+    columns = "target, category, pillar" if form.name == "target" else f"id, {', '.join(PILLAR)}"
+    overriding = "" if form.name == "target" else "OVERRIDING SYSTEM VALUE"
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE shuffled ON COMMIT DROP AS SELECT * FROM suseSaltPillars")
+        cursor.execute("TRUNCATE suseSaltPillars")
+        cursor.execute(
+            f"INSERT INTO suseSaltPillars ({columns}) {overriding} SELECT {columns} FROM shuffled ORDER BY random()"  # noqa: S608 - own names
+        )
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("ANALYZE suseSaltPillars")
+
+
+def canonical(pillar: dict[str, Any]) -> str:
+    """Return a pillar as canonical JSON, in which equal pillars are equal texts."""
+    return json.dumps(pillar, sort_keys=True, separators=(",", ":"))

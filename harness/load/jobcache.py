@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.load import runners
-from harness.load.runners import RunnerJob
+from harness.load import reading
+from harness.load.reading import RunnerJob
 from harness.samples.files import SampleFile
 from harness.samples.rows import AcceptedJob, KeptReturn, RunnerSample
-from harness.scenarios.asked import Asked
+from harness.scenarios.runners import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -99,7 +99,7 @@ def answered(get_jid: GetJid, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSampl
         # the only one who answers is the master itself
         for data in get_jid(job.jid).values():
             if "return" in data:
-                answer = runners.read_event(job.function, data["return"], job.expected)
+                answer = reading.read_event(job.function, data["return"], job.expected)
                 yield RunnerSample(job.jid, answer.answered, " ".join(answer.jids), answer.error)
 
 

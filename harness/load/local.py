@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from evil_minions import Status
     from harness.bed import fleet as bed_fleet
+    from harness.load.backend import Job
     from harness.load.clients import Locust
-    from harness.load.job import Job
-    from harness.load.runners import RunnerJob
+    from harness.load.reading import RunnerJob
     from harness.processes.process import Process
 
 # where salt-api listens for workers of other hosts

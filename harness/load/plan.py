@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.scenarios.clients import Clients
-    from harness.scenarios.expected import Expected
+    from harness.scenarios.runners import Expected
 
 VARIABLE = "SALTBED_PLAN"
 ZERO = "zero"

@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING
 from evil_minions import read_jobs
 from harness.errors import MasterError, RunError, SettingsError, StartError
 from harness.load.local import LocalBackend
-from harness.load.recorder import Recorder
-from harness.load.settling import SAMPLE_S, Queue, accepted, runners, settle
+from harness.load.settling import SAMPLE_S, Queue, Recorder, accepted, runners, settle
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
+from harness.samples import files
 from harness.samples import files as samples
-from harness.samples import manifest
 from harness.samples.rows import Timeline
 from harness.scenarios.fleet import network_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.load.backend import Backend, Clients, Fleet
-    from harness.load.job import Job
+    from harness.load.backend import Backend, Clients, Fleet, Job
     from harness.progress import Progress
 
 # what the clients may take to begin, and beyond the last one's patience, before the run counts as stuck
@@ -79,7 +77,7 @@ def run(
         samples.write_timeline(job.samples, timeline)
         progress.show(f"{job.name}: stopping the bed")
     # the bed's monitor writes until the bed ends
-    manifest.write(job.samples)
+    files.write(job.samples)
     progress.say(f"{job.name}: {len(rows):,} client requests are over")
 
 

@@ -15,13 +15,12 @@ import requests
 
 from harness.processes.deadline import Deadline
 from harness.samples.rows import LoginSample
-from harness.scenarios.users import REQUEST, START
+from harness.scenarios.clients import REQUEST, START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from harness.scenarios.clients import Clients
-    from harness.scenarios.users import Group
+    from harness.scenarios.clients import Clients, Group
 
 LOGIN_S = 60.0
 # why a user logs in a second time: the token's time is over, or the process that knew it

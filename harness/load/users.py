@@ -21,24 +21,22 @@ from gevent.queue import Empty, Queue
 from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
-from harness.load import clocks
 from harness.load import plan as plans
+from harness.load import wire
 from harness.load.calls import ApiCaller, CliCaller
-from harness.load.clocks import Offset
 from harness.load.sessions import LoginError, Sessions
-from harness.processes import pressure
+from harness.load.wire import Offset
+from harness.processes import deadline
 from harness.samples.files import SampleFile
 from harness.samples.rows import ClientSample, ClockSample, LoginSample
-from harness.scenarios import schedule
-from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN
+from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN, requests_of
 
 if TYPE_CHECKING:
     from locust.env import Environment
     from locust.rpc import Message
 
     from harness.load.calls import Caller
-    from harness.scenarios.clients import Clients
-    from harness.scenarios.schedule import Request
+    from harness.scenarios.clients import Clients, Request
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
@@ -96,7 +94,7 @@ class Load:
             self.failed = True
             gevent.spawn(self.environment.runner.quit)
             return
-        zero = time.time() + pressure.patient(LEAD_S)
+        zero = time.time() + deadline.patient(LEAD_S)
         plans.write_zero(PLAN.samples, zero)
         if self.directs:
             self.environment.runner.send_message(BEGIN, {"zero": zero, "tokens": tokens})
@@ -110,13 +108,13 @@ class Load:
     def measure(self) -> Offset:
         """Ask the process that directs the load for the time; return how far our clock is ahead of its."""
         answers = []
-        for _ in range(clocks.ROUNDS):
+        for _ in range(wire.ROUNDS):
             self.environment.runner.send_message(CLOCK, {"asked": time.time()})
             with suppress(Empty):
                 answers.append(self.times.get(timeout=CLOCK_S))
         if not answers:
             return Offset(0.0, 0.0)
-        found = clocks.of_answers(answers)
+        found = wire.of_answers(answers)
         return Offset(-found.seconds, found.error)
 
     def note_clock(self) -> None:
@@ -218,7 +216,7 @@ class Load:
 
 def mine(clients: Clients) -> list[Request]:
     """Return the requests of a block that this process sends."""
-    every = schedule.requests_of(clients, SCENARIO.seed)
+    every = requests_of(clients, SCENARIO.seed)
     return [request for request in every if request.number % PLAN.share.workers == PLAN.share.worker]
 
 

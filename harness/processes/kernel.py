@@ -1,20 +1,110 @@
 """What the kernel knows of processes: who descends from whom, who has ended; and signals to them.
 
 Only the standard library is imported: the warden and the reaper of a bed stay small.
+
+A process that is killed can't note its end; so a later one asks whether the process of a mark still runs.
+A host's name does not say which machine that is: many are called `debian`. What does is the id of its boot, which the
+kernel draws at random, and that of the machine, which the system drew when it was installed. Numbers of processes
+belong to a namespace, so that is part of a mark as well: in a container, others' processes can't be seen.
+
+The bed's own processes are in `processes.csv`. All other work of the machine is that of other programs, and makes a run
+slower than the Salt that it measures.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import os
+import re
 import signal
 import time
+import warnings
+from dataclasses import dataclass
+from os import sysconf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import psutil
+
+from harness.samples.rows import MachineSample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+MACHINE = Path("/etc/machine-id")
+NAMESPACE = Path("/proc/self/ns/pid")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process lives: ids of the machine ("" if it has none) and its boot, and the namespace of its number."""
+
+    machine: str
+    boot: str
+    namespace: str
+
+    @classmethod
+    def here(cls, machine: Path = MACHINE, boot: Path = BOOT, namespace: Path = NAMESPACE) -> Self:
+        """Return where this process lives."""
+        try:
+            name = machine.read_text(encoding="ascii").strip()
+        except OSError:
+            name = ""
+        return cls(name, boot.read_text(encoding="ascii").strip(), str(namespace.readlink()))
+
+    def __str__(self) -> str:
+        """Return it as a part of a mark."""
+        return f"{self.machine}/{self.boot}/{self.namespace}"
+
+
+def owner(pid: int) -> str:
+    """Return what tells a process apart from any other, on this machine and elsewhere, also after a restart."""
+    return f"{Place.here()}/{pid}/{psutil.Process(pid).create_time():.2f}"
+
+
+def ended(mark: str, here: Callable[[], Place] = Place.here) -> bool | None:
+    """Say whether the process with this mark of `owner` has ended; None if that can't be known from here.
+
+    Of another machine, another boot of this one (which may be a copy of this machine as well) or another namespace of
+    processes nobody here can tell.
+    """
+    parts = mark.rsplit("/", 2)
+    if len(parts) != 3 or parts[0] != str(here()):  # noqa: PLR2004 - place, number and time
+        return None
+    try:
+        return f"{psutil.Process(int(parts[1])).create_time():.2f}" != parts[2]
+    except (psutil.NoSuchProcess, ValueError):
+        return True
+
+
+def rebooted(mark: str, here: Callable[[], Place] = Place.here) -> bool:
+    """Say whether a mark is of an earlier boot of a machine with this one's id: of this one, unless it was copied."""
+    place = mark.rsplit("/", 2)[0].split("/", 2)
+    now = here()
+    return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004 - a number of things
+
+
+def sample(now: float) -> MachineSample:
+    """Return the state of the machine at `now`, seconds since the epoch; its monotonic clock is read here."""
+    times = psutil.cpu_times()
+    with warnings.catch_warnings():
+        # a container may hide how much was swapped; then nothing was
+        warnings.simplefilter("ignore", RuntimeWarning)
+        swapped = psutil.swap_memory().sout
+    return MachineSample(
+        time=now,
+        monotonic=time.monotonic(),
+        busy_s=times.user + times.nice + times.system + times.irq + times.softirq,
+        stolen_s=times.steal,
+        harness_s=time.process_time(),
+        available_mb=psutil.virtual_memory().available // 2**20,
+        swapped_mb=swapped // 2**20,
+        load_average=os.getloadavg()[0],
+    )
+
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -86,3 +176,110 @@ def send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+CLOCK_TICK_S = 1 / sysconf("SC_CLK_TCK")
+STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "waiting for a disk",
+    "T": "stopped",
+    "t": "stopped by a debugger",
+    "Z": "ended",
+    "X": "ended",
+}
+NAME = re.compile(r"[A-Za-z][\w.-]*")
+# how many kinds of descendants are told
+TOLD = 6
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """One process: its name, its state in words, its CPU time with that of children it waited for, what it waits in."""
+
+    pid: int
+    name: str
+    state: str
+    cpu_s: float
+    channel: str
+
+    @property
+    def halted(self) -> bool:
+        """Return whether a signal or a debugger has stopped it."""
+        return self.state in {STATES["T"], STATES["t"]}
+
+    @property
+    def text(self) -> str:
+        """Return state and CPU time in words."""
+        channel = f" in {self.channel}" if self.channel else ""
+        return f"{self.state}{channel}, {self.cpu_s:.1f} s of CPU"
+
+
+def read(pid: int) -> Vitals | None:
+    """Return what a process is doing, None if there is none of this number."""
+    folder = Path("/proc", str(pid))
+    try:
+        name, _, rest = folder.joinpath("stat").read_text(encoding="ascii", errors="replace").rpartition(")")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = rest.split()
+    ticks = sum(map(int, fields[11:15]))
+    state = STATES.get(fields[0], fields[0])
+    return Vitals(
+        pid,
+        _title(folder) or name.partition("(")[2],
+        state,
+        ticks * CLOCK_TICK_S,
+        _channel(folder) if fields[0] != "R" else "",
+    )
+
+
+def family(pid: int) -> list[Vitals]:
+    """Return what a process and its descendants are doing, the process first and then the busiest."""
+    found = [vitals for child in descendants(pid) if (vitals := read(child))]
+    leader = read(pid)
+    return [*([leader] if leader else []), *sorted(found, key=lambda vitals: -vitals.cpu_s)]
+
+
+def cpu_s(pid: int) -> float:
+    """Return the CPU time in seconds of a process and its descendants."""
+    return sum(vitals.cpu_s for vitals in family(pid))
+
+
+def told(pid: int) -> str:
+    """Return in words what a process and its descendants are doing; those that do the same are told together."""
+    members = family(pid)
+    if not members or members[0].pid != pid:
+        return "it has ended"
+    groups: dict[tuple[str, str, str], list[Vitals]] = {}
+    for vitals in members[1:]:
+        groups.setdefault((vitals.name, vitals.state, vitals.channel), []).append(vitals)
+    said = [_together(same) for same in groups.values()]
+    if not said:
+        return f"it is {members[0].text}"
+    more = [f"{len(said) - TOLD} more"] if len(said) > TOLD else []
+    return f"it is {members[0].text}; its descendants: {'; '.join([*said[:TOLD], *more])}"
+
+
+def _together(same: list[Vitals]) -> str:
+    first = dataclasses.replace(same[0], cpu_s=sum(vitals.cpu_s for vitals in same))
+    count = f"{len(same)} x " if len(same) > 1 else ""
+    return f"{count}{first.name} {first.text}"
+
+
+def _title(folder: Path) -> str:
+    """Return the last word of a process's title if it is one: Salt and PostgreSQL name their processes there."""
+    with contextlib.suppress(OSError):
+        words = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").split()
+        if len(words) > 1 and NAME.fullmatch(words[-1]):
+            # of several workers the number tells nothing
+            return re.sub(r"(-\d+|\..*)$", "", words[-1])
+    return ""
+
+
+def _channel(folder: Path) -> str:
+    """Return the kernel's function that a process waits in, "" where that isn't told."""
+    with contextlib.suppress(OSError):
+        text = folder.joinpath("wchan").read_text(encoding="ascii").strip()
+        return "" if text == "0" else text
+    return ""

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import ProcessError, end_error
-from harness.processes import vitals
+from harness.processes import kernel
 from harness.processes.command import tail
 from harness.processes.deadline import SLICE_S, Deadline, Patience
 
@@ -72,7 +72,7 @@ class Process:
 
     def patience(self, seconds: float) -> Patience:
         """Return a deadline for what takes `seconds` on a quiet machine, longer as long as the process is at work."""
-        return Patience(seconds, lambda: vitals.cpu_s(self.pid))
+        return Patience(seconds, lambda: kernel.cpu_s(self.pid))
 
     def wait(self, seconds: float) -> int:
         """Wait for its end and return the exit code.
@@ -98,7 +98,7 @@ class Process:
             code = self.code()
         if code is None:
             raise ProcessError(
-                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {vitals.told(self.pid)}; "
+                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {kernel.told(self.pid)}; "
                 f"see {self.log}."
             )
         return code
@@ -109,7 +109,7 @@ class Process:
         `what` is the beginning, such as "The master does not answer". A Python process is ended: that is how its stack
         is had.
         """
-        doing = vitals.told(self.pid)
+        doing = kernel.told(self.pid)
         path = log if log and tail(log) else self.log
         last = tail(path)
         end = f"The last lines of {path} are:\n{last}" if last else f"Its log {path} is empty."

@@ -2,7 +2,7 @@
 
 A harness that is killed with -9 can't stop anything any more, so the processes of a bed are not its children. They
 belong to the warden, a small process in a session of its own. It starts them on request, notices when the harness is
-gone, stops them, and removes the bed's temporary folder. Its parent is the reaper, see `harness.processes.reaper`,
+gone, stops them, and removes the bed's temporary folder. Its parent is the reaper, see `harness.processes.warden`,
 which only waits for the warden's end and then ends whatever is left. Should both be killed at once, the kernel sends
 each process that the warden started its stop signal (PR_SET_PDEATHSIG): Salt's main processes and PostgreSQL then take
 their own children along.
@@ -12,6 +12,9 @@ inherited by children), PID namespaces (need privileges).
 
 Only the standard library is imported, to keep both processes small. Requests and answers are JSON, one line each, see
 `Warden.answer`.
+
+A process whose parent died, and that left its group and its session, arrives here: the reaper is a child subreaper,
+which the kernel makes the parent of orphans.
 """
 
 from __future__ import annotations
@@ -32,8 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.paths import PRIVATE
-from harness.processes import reaper
-from harness.processes.execution import start
+from harness.processes.command import start
 from harness.processes.kernel import (
     KILL_S,
     PR_SET_CHILD_SUBREAPER,
@@ -42,12 +44,34 @@ from harness.processes.kernel import (
     descendants,
     kill_children,
     prctl,
+    processes,
     reap,
     send,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+ASK_S = 10.0
+"""How long the processes that a killed warden left may take to stop."""
+
+
+def wait_for(warden: int) -> None:
+    """Wait for the warden's end, then for the processes that it left, and kill those that stay."""
+    while warden not in reap():
+        received = signal.sigtimedwait([signal.SIGCHLD, signal.SIGTERM], SIGNAL_S)
+        if received is not None and received.si_signo == signal.SIGTERM:
+            os.kill(warden, signal.SIGTERM)
+    end = time.monotonic() + ASK_S
+    asked: set[int] = set()
+    # a warden that was killed leaves processes that the kernel has told to stop, and orphans that it has not
+    while time.monotonic() < end and (left := {pid for pid, parent in processes() if parent == os.getpid()}):
+        send(left - asked, signal.SIGTERM)
+        asked |= left
+        signal.sigtimedwait([signal.SIGCHLD], TICK_S)
+        reap()
+    kill_children()
+
 
 # stopping a whole bed must end, whatever its processes do
 STOP_S = 20.0
@@ -247,7 +271,7 @@ def main(argv: Sequence[str]) -> int:
             work(control, harness, folder, me)
         else:
             control.close()
-            reaper.wait_for(warden)
+            wait_for(warden)
     finally:
         # by the last of the two processes
         if not options.keep:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.results import comparison, differences
-from harness.results.percentiles import LEAST
+from harness.results.figures import LEAST
 from harness.scenarios import thresholds
 
 if TYPE_CHECKING:

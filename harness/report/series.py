@@ -2,19 +2,220 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from harness.report import moments, theme
-from harness.results import cpu
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from harness import figures
+from harness.report import theme
+from harness.report.rows import shown
+from harness.results import comparison, differences
+from harness.results import figures as measured
+from harness.scenarios.runners import OVERHEAD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
+    from harness.results.comparison import Change
+    from harness.results.differences import Pair
     from harness.results.evidence import Evidence
+
+POINTS = 250
+
+
+def cpu_by_role(used: Mapping[str, Mapping[str, float]], roles: Sequence[str], name: str) -> str:
+    """Return the bars of CPU seconds in the load phase, one for each tree under each of `roles`."""
+    plot = theme.axes(0.5 + len(roles) * (0.12 + 0.13 * len(used)), grid="x")
+    height = 0.76 / len(used)
+    largest = max((seconds.get(role, 0.0) for seconds in used.values() for role in roles), default=0.0) or 1.0
+    for number, (tree, seconds) in enumerate(used.items()):
+        places = [row + (number - (len(used) - 1) / 2) * height for row in range(len(roles))]
+        values = [seconds.get(role, 0.0) for role in roles]
+        # with one tree only, the bars can have the colours of the roles as everywhere
+        fill = [theme.colour(theme.colour_of_role(role) if len(used) == 1 else tree) for role in roles]
+        plot.barh(places, values, height * 0.9, color=fill, linewidth=0)
+        for place, value in zip(places, values, strict=True):
+            plot.text(
+                value + largest * 0.012, place, f"{value:.1f} s", fontsize=7.5, color=theme.colour("muted"), va="center"
+            )
+    plot.set_yticks(range(len(roles)), list(roles))
+    plot.tick_params(axis="y", colors=theme.colour("ink"))
+    plot.invert_yaxis()
+    plot.set_xlim(0, largest * 1.14)
+    plot.spines["left"].set_visible(False)
+    theme.labels(plot, "CPU seconds in the load phase", "")
+    said = "; ".join(
+        f"{tree}: " + ", ".join(f"{role} {seconds.get(role, 0.0):.1f} s" for role in roles)
+        for tree, seconds in used.items()
+    )
+    return theme.svg(plot, name, f"CPU seconds of each role in the load phase. {said}.")
+
+
+def shares(values: Mapping[str, Sequence[float]], x: str, name: str) -> str:
+    """Return the curves, one for each tree, of the share of `values` (seconds) that took at most so long."""
+    plot = theme.axes()
+    low = min((value for spread in values.values() for value in spread if value > 0), default=0.01)
+    high = max((value for spread in values.values() for value in spread), default=1.0)
+    said = []
+    for tree, spread in values.items():
+        ordered = sorted(max(value, low) for value in spread)
+        if not ordered:
+            continue
+        step = max(1, len(ordered) // POINTS)
+        picked = [(ordered[place], (place + 1) / len(ordered) * 100) for place in range(0, len(ordered), step)]
+        picked.append((ordered[-1], 100.0))
+        style = "solid" if tree == "patched" or len(values) == 1 else (0, (5, 1.5))
+        plot.step(
+            *zip(*[(ordered[0], 0.0), *picked], strict=True),
+            where="post",
+            color=theme.colour(tree),
+            linewidth=1.8,
+            linestyle=style,
+        )
+        said.append(f"{tree}: half within {ordered[len(ordered) // 2]:.2f} s, all within {ordered[-1]:.2f} s")
+    plot.set_xscale("log")
+    plot.set_xlim(low * 0.9, max(high, low * 2) * 1.1)
+    plot.set_ylim(0, 102)
+    plot.set_yticks([0, 25, 50, 75, 95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
+    plot.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500 else (1.0,)))  # noqa: PLR2004 - as it is read
+    plot.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    plot.xaxis.set_minor_formatter(NullFormatter())
+    plot.tick_params(which="minor", length=0)
+    plot.grid(axis="x", color=theme.colour("line"), linewidth=0.5)
+    theme.labels(plot, x, "share")
+    return theme.svg(plot, name, f"Share of {x} within a time. {'; '.join(said) or 'no samples'}.")
+
+
+def master_roles(roles: Sequence[str]) -> list[str]:
+    """Return those of `roles` that are processes of the master."""
+    return [role for role in roles if role in theme.ROLES]
+
+
+def telling(used: Mapping[str, Mapping[str, float]], roles: Sequence[str]) -> list[str]:
+    """Return those of `roles` that used enough CPU, on any tree, for a bar that can be seen."""
+    least = 0.004 * max((sum(seconds.values()) for seconds in used.values()), default=0.0)
+    return [role for role in roles if any(seconds.get(role, 0.0) > least for seconds in used.values())] or list(roles)
+
+
+# CPU time for each return below which a comparison says nothing
+SEEN_MS = 0.02
+
+
+def cpu_rows(
+    each: Sequence[Mapping[str, Mapping[str, Any]]], roles: list[str], pairs: Sequence[Pair]
+) -> list[tuple[str, dict[str, str], Change | None]]:
+    """Return (role, each tree's CPU time for each distinct return and returns for each second of it, how they compare).
+
+    `each` has the trees' results of each repeat; the times are medians, and of the load phase.
+    """
+    figure = figures.BY_NAME["master_cpu_ms_per_return"]
+    rows = []
+    for role in [*roles, "all of the master"]:
+        found = {tree: [_cpu(one[tree], role, roles) for one in each] for tree in each[0]}
+        known_ms = {tree: [value for value in values if value is not None] for tree, values in found.items()}
+        shares = {tree: median(values) if values else None for tree, values in known_ms.items()}
+        changed = None
+        if pairs and role not in theme.GREYS and any((value or 0.0) >= SEEN_MS for value in shares.values()):
+            sides = ([value for tree in side for value in known_ms[tree]] for side in (pairs[0].base, pairs[0].other))
+            changed = comparison.change(differences.between(figure, *sides))
+            changed = comparison.UNTOLD if changed and pairs[0].blind else changed
+        rows.append((role, {tree: shown(figure, value) + _rate(value) for tree, value in shares.items()}, changed))
+    return rows
+
+
+def _rate(ms: float | None) -> str:
+    """Return how many returns a second of CPU is enough for; "" where too little was used to say."""
+    return f" ({1000 / ms:,.0f}/s)" if ms and ms >= SEEN_MS else ""
+
+
+def _cpu(values: Mapping[str, Any], role: str, roles: list[str]) -> float | None:
+    """Return the CPU time of a role for each return of one run, None where there is no such process."""
+    # those of jobs that runners and batches published as well, not those of polling
+    returns: int = sum(row["returns"] for name, row in values["per_function"].items() if name not in OVERHEAD)
+    used = used_by_role(values)
+    of_role = [role] if role in roles else master_roles(list(used))
+    if not returns or not any(name in used for name in of_role):
+        return None
+    return sum(used.get(name, 0.0) for name in of_role) * 1000 / returns
+
+
+def used_by_role(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the CPU seconds of a tree's result by the roles that the page shows."""
+    used: Counter[str] = Counter()
+    for role, seconds in values["cpu_s"].items():
+        used[theme.group(role)] += seconds
+    return dict(used)
+
+
+# lines closer than this share of the plot's width have their names one below the other
+CLOSE = 0.035
+STEP = 0.34
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One moment of a tree's run: `at_s` is when it came, in seconds after the load's start."""
+
+    tree: str
+    at_s: float
+    name: str
+    do: str
+    minions: int
+    seconds: float
+    of_master: bool
+
+
+def listed(trees: Mapping[str, Evidence]) -> list[Entry]:
+    """Return the moments of all trees in order of time."""
+    return [
+        Entry(
+            tree,
+            moment.time - samples.timeline.load_start,
+            moment.name,
+            moment.do,
+            moment.minions,
+            moment.seconds,
+            moment.of_master,
+        )
+        for tree, samples in trees.items()
+        for moment in samples.moments
+    ]
+
+
+def mark(plot: Axes, samples: Evidence, start: float) -> str:
+    """Mark each moment on a plot whose axis begins at `start` (seconds since the epoch); return them in words.
+
+    To be called when the limits of the axis are set.
+    """
+    low, high = plot.get_xlim()
+    place = plot.get_xaxis_transform()
+    last, depth = float("-inf"), 0
+    for moment in samples.moments:
+        x = moment.time - start
+        depth = depth + 1 if x - last < CLOSE * (high - low) else 0
+        last = x
+        plot.axvline(x, color=theme.colour("ink"), linewidth=0.8, linestyle=(0, (1, 1.5)))
+        plot.text(
+            x,
+            0.98 - STEP * (depth % 3),
+            f" {moment.name} ",
+            transform=place,
+            fontsize=6.5,
+            color=theme.colour("ink"),
+            rotation=90,
+            va="top",
+            ha="right",
+        )
+    if not samples.moments:
+        return ""
+    return " Marked: " + ", ".join(f"{moment.name} at {moment.time - start:.0f} s" for moment in samples.moments) + "."
+
 
 STEPS = 160
 """Points of a curve: more than a column of the page can show makes the file larger only."""
@@ -47,10 +248,10 @@ def limits(trees: Mapping[str, Evidence]) -> Limits:
         line = samples.timeline
         seconds = max(seconds, line.settled - line.fleet_start)
         load_seconds = max(load_seconds, line.settled - line.load_start)
-        busy = cpu.rates(samples.processes, edges(line.fleet_start, line.settled))
+        busy = measured.rates(samples.processes, edges(line.fleet_start, line.settled))
         cores = max(cores, max(map(sum, zip(*busy.values(), strict=True)), default=0.0))
         totals: dict[float, float] = {}
-        for role, values in cpu.memory_mb(samples.processes).items():
+        for role, values in measured.memory_mb(samples.processes).items():
             if role in theme.ROLES:
                 for time, megabyte in values:
                     totals[time] = totals.get(time, 0.0) + megabyte
@@ -63,7 +264,7 @@ def cpu_over_time(samples: Evidence, roles: Sequence[str], cores: int, top: Limi
     """Return the stacked plot of cores kept busy by each of `roles`; the dashed line is the machine of `cores`."""
     line = samples.timeline
     spans = edges(line.fleet_start, line.settled)
-    busy = cpu.rates(samples.processes, spans)
+    busy = measured.rates(samples.processes, spans)
     plot = theme.axes(2.7)
     middles = [(low + high) / 2 - line.fleet_start for low, high in pairwise(spans)]
     bands = [busy.get(role, [0.0] * len(middles)) for role in roles]
@@ -74,9 +275,9 @@ def cpu_over_time(samples: Evidence, roles: Sequence[str], cores: int, top: Limi
     _phases(plot, samples)
     plot.set_xlim(0, top.seconds)
     plot.set_ylim(0, max(top.cores, cores * 1.15))
-    marked = moments.mark(plot, samples, line.fleet_start)
+    marked = mark(plot, samples, line.fleet_start)
     theme.labels(plot, "seconds since the fleet's start", "cores busy")
-    used = cpu.seconds(samples.processes, line.load_start, line.settled)
+    used = measured.seconds(samples.processes, line.load_start, line.settled)
     most = sorted((role for role in roles if role in theme.ROLES), key=lambda role: -used.get(role, 0.0))[:2]
     said = " and ".join(f"{role} with {used.get(role, 0.0):.0f} s" for role in most)
     return theme.svg(
@@ -89,20 +290,20 @@ def cpu_over_time(samples: Evidence, roles: Sequence[str], cores: int, top: Limi
 def memory_over_time(samples: Evidence, roles: Sequence[str], top: Limits, name: str) -> str:
     """Return the stacked plot of the memory of each of the master's `roles`."""
     start = samples.timeline.fleet_start
-    memory = cpu.memory_mb(samples.processes)
+    memory = measured.memory_mb(samples.processes)
     spans = edges(start, samples.timeline.settled)
     bands = []
     for role in roles:
         values = memory.get(role, [])
         times, megabytes = [time for time, _ in values], [value for _, value in values]
-        bands.append([cpu.at(times, megabytes, edge) if times else 0.0 for edge in spans])
+        bands.append([measured.at(times, megabytes, edge) if times else 0.0 for edge in spans])
     plot = theme.axes()
     fill = [theme.colour(theme.colour_of_role(role)) for role in roles]
     plot.stackplot([edge - start for edge in spans], bands, colors=fill, linewidth=0)
     _phases(plot, samples)
     plot.set_xlim(0, top.seconds)
     plot.set_ylim(0, top.megabytes)
-    marked = moments.mark(plot, samples, start)
+    marked = mark(plot, samples, start)
     theme.labels(plot, "seconds since the fleet's start", "MB")
     theme.thousands(plot)
     peak = max(map(sum, zip(*bands, strict=True)), default=0.0)
@@ -148,7 +349,7 @@ def fleet_over_time(samples: Evidence, tree: str, top: Limits, name: str) -> str
     plot.set_ylim(0, max(row.minions for row in samples.fleet) * 1.08)
     theme.labels(plot, "seconds since the fleet's start", "minions")
     theme.thousands(plot)
-    marked = moments.mark(plot, samples, line.fleet_start)
+    marked = mark(plot, samples, line.fleet_start)
     in_load = [row.ready for row in samples.fleet if row.time >= line.load_start] or ready
     said = f"{tree}: from {min(in_load)} to {max(in_load)} minions ready in the load phase.{marked}"
     return theme.svg(plot, name, said)
@@ -184,7 +385,7 @@ def returns_over_time(samples: Evidence, tree: str, top: Limits, name: str) -> s
     plot.stairs(acknowledged, times, color=theme.colour(tree), linewidth=1.8)
     plot.set_xlim(0, top.load_seconds)
     plot.set_ylim(0, max(top.returns, 1.0))
-    marked = moments.mark(plot, samples, line.load_start)
+    marked = mark(plot, samples, line.load_start)
     theme.labels(plot, "seconds since the load's start", "returns a second")
     theme.thousands(plot)
     total_sent, total_acknowledged = (sum(values) * (spans[1] - spans[0]) for values in (sent, acknowledged))

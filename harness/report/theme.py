@@ -17,8 +17,8 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from harness.results import cpu
-from harness.scenarios import labels as tree_labels
+from harness import choices as tree_labels
+from harness.results import figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ def group(role: str) -> str:
     """Return the role as the page shows it: what has no colour of its own goes with others of its kind."""
     if role in ROLES or role in GREYS:
         return role
-    return OTHERS if role in cpu.OTHERS else REST
+    return OTHERS if role in figures.OTHERS else REST
 
 
 def colour_of_role(role: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import figures
-from harness.results import differences, noise
+from harness.results import differences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,13 +115,13 @@ def grounds(pairs: Sequence[Pair]) -> str:
             "figures are. Repeat it on a quiet one, or with `--repeat 5`."
         )
     one, two = (max(1, runs) for runs in pairs[0].runs)
-    if noise.rare(one, two):
-        once_in = 1 / noise.probability(one, two)
+    if differences.rare(one, two):
+        once_in = 1 / differences.probability(one, two)
         return (
             "A figure differs if each run of one tree is beyond each run of the other, and the medians are more than "
             f"{differences.SMALL - 1:.0%} apart; by chance that comes once in {once_in:.0f} figures."
         )
-    margins = [f"{noise.margin(wide, one, two):.1f}×" for wide in (differences.WIDE["s"], differences.WIDE["ms"])]  # noqa: RUF001 - a multiplication sign
+    margins = [f"{differences.margin(wide, one, two):.1f}×" for wide in (differences.WIDE["s"], differences.WIDE["ms"])]  # noqa: RUF001 - a multiplication sign
     if one == two == 1:
         return f"Of one pair of runs, {ONE_PAIR} Smaller differences take repeats: `--repeat 5`."
     return (

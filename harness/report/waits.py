@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.report import moments, theme
-from harness.results.answers import COMPLETE, INCOMPLETE, NONE
+from harness.report import series, theme
+from harness.results.evidence import COMPLETE, INCOMPLETE, NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
-    from harness.results.answers import Answer
-    from harness.results.evidence import Evidence
+    from harness.results.evidence import Answer, Evidence
 
 # the colour of each state of an answer
 COLOURS = {COMPLETE: "good", INCOMPLETE: "warn", NONE: "bad"}
@@ -98,7 +97,7 @@ def _draw(plot: Axes, tree: str, samples: Evidence, names: Sequence[str], rows: 
         fontweight="bold",
         color=theme.colour(tree),
     )
-    marked = moments.mark(plot, samples, start)
+    marked = series.mark(plot, samples, start)
     counts = ", ".join(
         f"{name} {sum(not answer.error for answer in answers)} of {len(answers)}" for name, answers in found.items()
     )

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.results import differences, machine, repeats
+from harness.results import differences, trees
 from harness.results import result as results
+from harness.results.repeats import values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +105,7 @@ def compare(folder: Path, against: Path) -> Comparison:
     """
     now, before = results.load(folder), results.load(against)
     pairs = _pairs(now["trees"], before["trees"])
-    cores = machine.cores(folder)
+    cores = trees.cores(folder)
     lines = [
         _line(tree, figure, _series(figure, before, earlier), _series(figure, now, tree), cores)
         for tree, earlier in pairs.items()
@@ -172,7 +173,7 @@ def _series(figure: Figure, result: Mapping[str, Any], tree: str) -> list[Mappin
 
 
 def _line(tree: str, figure: Figure, before: list[Mapping[str, Any]], now: list[Mapping[str, Any]], cores: int) -> Line:
-    earlier, later = (median(found) if (found := repeats.values(side, figure.name)) else None for side in (before, now))
+    earlier, later = (median(found) if (found := values(side, figure.name)) else None for side in (before, now))
     ratio = round(later / earlier, 4) if earlier and later is not None else None
     line = differences.judge(figure, before, now)
     if line and len(before) == len(now) == 1 and differences.busy([*before, *now], cores):

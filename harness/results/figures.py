@@ -1,24 +1,263 @@
-"""Works the figures of one tree out of its samples; `harness.figures` has the definition of each."""
+"""Works the figures of one tree out of its samples; `harness.figures` has the definition of each.
+
+CPU time is a counter, so its values at two moments tell what was used between them: there has to be a sample near both.
+A peak may be missed in any gap.
+
+Each process has a counter of CPU time that starts with it and stays when it ends; all counters add up to what the bed
+used (see `harness.processes.monitor`).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import statistics
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from harness.results import answers, cpu, gaps
+from harness.results.evidence import longest as longest_wait
 from harness.results.followed import follow
-from harness.results.percentiles import Percentiles, percentiles
-from harness.results.treeresult import FunctionResult, Lateness, TreeResult
 from harness.samples.rows import APART
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from evil_minions import JobRow, ReturnRow
     from harness.results.evidence import Evidence
-    from harness.results.gaps import Gap
-    from harness.samples.rows import ClientSample, Timeline
+    from harness.samples.rows import ClientSample, ProcessSample, Timeline
     from harness.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late the clients sent their requests: seconds after each was due, how many more than `LATE_S`."""
+
+    p95: float | None
+    max: float | None
+    n: int
+    late: int
+
+
+@dataclass(frozen=True)
+class FunctionResult:
+    """The figures of one function: what clients asked for, what the fleet executed, and what became of its returns."""
+
+    jobs_requested: int
+    publications: int
+    executions: int
+    returns: int
+    return_sends: int
+    returns_acknowledged: int
+    returns_unacknowledged: int
+    client_errors: int
+    client_latency_s: Percentiles
+    complete_latency_s: Percentiles
+    acknowledgement_s: Percentiles
+
+
+@dataclass(frozen=True)
+class TreeResult:
+    """The figures of one tree; see `harness.figures.FIGURES` for the definition of each.
+
+    `cpu_s` and `peak_memory_mb` are by role of process, `per_function` by function, `time` holds the lengths of the
+    phases. `left_out` counts the rows from before the load, which no figure includes; `clocks` holds what was
+    measured of the clocks of other machines, in seconds.
+    `gaps` says what was not sampled for a while: figures that need it are None, or missing from a table.
+    """
+
+    minions: int
+    ramp_up_s: float
+    kb_per_minion: float
+    fleet_cpu_ms_per_return: float | None
+    master_cpu_ms_per_return: float | None
+    fleet_cpu_ms_per_any_return: float | None
+    master_cpu_ms_per_any_return: float | None
+    jobs_requested: int
+    jobs_accepted: int
+    jobs_unpublished: int
+    publications: int
+    publications_per_job: float | None
+    returns_expected: int
+    returns_kept: int
+    never_reached: int
+    returns_unfinished: int
+    returns_lost: int
+    returns_per_s: float | None
+    acknowledged_ratio: float | None
+    duplicate_ratio: float | None
+    heard_mb: float | None
+    heard_per_execution: float | None
+    find_jobs: int
+    find_jobs_per_execution: float | None
+    client_requests: int
+    client_errors: int
+    longest_wait_s: float | None
+    client_latency_s: Percentiles
+    complete_latency_s: Percentiles
+    sent_late_s: Lateness
+    logins: int
+    login_errors: int
+    login_s: Percentiles
+    acknowledgement_s: Percentiles
+    settle_s: float
+    settled_in_time: bool
+    peak_memory_mb: dict[str, float]
+    cpu_s: dict[str, float]
+    per_function: dict[str, FunctionResult]
+    time: dict[str, float]
+    left_out: dict[str, int]
+    clocks: dict[str, dict[str, float]]
+    gaps: tuple[str, ...] = ()
+    others_cores: float | None = None
+
+
+# the smallest number of times for each percentile: with so many at least one lies beyond it
+LEAST = {"p50": 2, "p95": 20, "p99": 100}
+
+
+@dataclass(frozen=True)
+class Percentiles:
+    """Percentiles of `n` times in seconds; None where `n` is too small for one, see `LEAST`."""
+
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    n: int
+
+
+def percentiles(values: Iterable[float]) -> Percentiles:
+    """Return the percentiles of raw samples, interpolated between the two nearest."""
+    ordered = sorted(values)
+    n = len(ordered)
+    cuts = statistics.quantiles(ordered, n=100, method="inclusive") if n > 1 else []
+
+    def cut(name: str) -> float | None:
+        return round(cuts[int(name[1:]) - 1], 3) if n >= LEAST[name] else None
+
+    return Percentiles(cut("p50"), cut("p95"), cut("p99"), n)
+
+
+LONGEST_S = 5.0
+"""The longest time without a sample that is none: five of them may be late on a busy machine."""
+# or so many times what lies between two samples of this file
+RHYTHMS = 3.0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time without samples, in seconds since the epoch; `edge`: the load began, or had settled, in it."""
+
+    start: float
+    end: float
+    edge: bool
+
+    def told(self, what: str, load_start: float) -> str:
+        """Return the gap in words; `what` is the subject with its verb."""
+        return (
+            f"{what} not sampled for {self.end - self.start:.1f} s, from {self.start - load_start:.1f} s after the "
+            "load's start"
+        )
+
+
+def find(times: Iterable[float], timeline: Timeline) -> list[Gap]:
+    """Return the gaps between `times` of samples from the load's start until it had settled."""
+    start, end = timeline.load_start, timeline.settled
+    moments = sorted(set(times))
+    rhythm = statistics.median(after - before for before, after in pairwise(moments)) if len(moments) > 1 else 0.0
+    longest = max(LONGEST_S, RHYTHMS * rhythm)
+    before = [moment for moment in moments if moment <= start]
+    after = [moment for moment in moments if moment >= end]
+    # where there is no sample before or after the load, its start or end takes the place of one
+    within = [moment for moment in moments if start < moment < end]
+    chain = [before[-1] if before else start, *within, after[0] if after else end]
+    found = [Gap(one, two, one <= start or two >= end) for one, two in pairwise(chain) if two - one > longest]
+    if not moments:
+        return [Gap(start, end, edge=True)]
+    return found
+
+
+# what belongs to the bed, not to the master; every other role is a process of the master
+OTHERS = frozenset({"api", "postgres", "fleet", "locust", "minion", "cli", "warden", "harness", "monitor", "orphan"})
+
+
+def at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
+    """Return a cumulative counter's value at `moment`, interpolated between the samples around it.
+
+    Before its first sample a process has used nothing; after its last one nothing more.
+    """
+    after = bisect_right(times, moment)
+    if after == 0:
+        return 0.0
+    if after == len(times):
+        return values[-1]
+    before = after - 1
+    share = (moment - times[before]) / (times[after] - times[before])
+    return values[before] + share * (values[after] - values[before])
+
+
+@dataclass
+class CpuCounter:
+    """The CPU seconds of one process at its times of sampling, and the last role it had: Salt names processes late."""
+
+    role: str
+    times: list[float]
+    values: list[float]
+
+    def used(self, edges: Sequence[float]) -> list[float]:
+        """Return the CPU seconds used between each two of `edges`."""
+        return [high - low for low, high in pairwise(at(self.times, self.values, edge) for edge in edges)]
+
+
+def counters(processes: Iterable[ProcessSample]) -> list[CpuCounter]:
+    """Return the counter of each process; one that falls belongs to another process with the id of an ended one."""
+    done: list[CpuCounter] = []
+    current: dict[int, CpuCounter] = {}
+    for sample in processes:
+        counter = current.get(sample.pid)
+        if counter is None or sample.cpu_s < counter.values[-1]:
+            counter = current[sample.pid] = CpuCounter(sample.role, [], [])
+            done.append(counter)
+        counter.role = sample.role
+        counter.times.append(sample.time)
+        counter.values.append(sample.cpu_s)
+    return done
+
+
+def seconds(processes: Iterable[ProcessSample], start: float, end: float) -> dict[str, float]:
+    """Return the CPU seconds that each role used from `start` to `end`."""
+    used: dict[str, float] = defaultdict(float)
+    for counter in counters(processes):
+        used[counter.role] += sum(counter.used([start, end]))
+    return dict(used)
+
+
+def rates(processes: Iterable[ProcessSample], edges: Sequence[float]) -> dict[str, list[float]]:
+    """Return how many cores each role kept busy between each two of `edges`, moments in order.
+
+    What a process had used at its first sample, it used since the sampling before it.
+    """
+    samples = list(processes)
+    ticks = sorted({sample.time for sample in samples})
+    spans = [end - start for start, end in pairwise(edges)]
+    busy: dict[str, list[float]] = {}
+    for counter in counters(samples):
+        first = bisect_left(ticks, counter.times[0])
+        if first:
+            counter.times.insert(0, ticks[first - 1])
+            counter.values.insert(0, 0.0)
+        of_role = busy.setdefault(counter.role, [0.0] * len(spans))
+        for number, (used, span) in enumerate(zip(counter.used(edges), spans, strict=True)):
+            of_role[number] += used / span
+    return busy
+
+
+def memory_mb(processes: Iterable[ProcessSample]) -> dict[str, list[tuple[float, float]]]:
+    """Return the memory of each role over time, in MB: the sum over its processes at each time of sampling."""
+    sums: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for sample in processes:
+        sums[sample.role][sample.time] += sample.rss_kb / 1024
+    return {role: sorted(values.items()) for role, values in sums.items()}
 
 
 FIND_JOB = "saltutil.find_job"
@@ -43,10 +282,10 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
     useful = [row for row in returns if row.jid in wanted]
     unseen = _unseen(samples, timeline)
-    of_fleet = gaps.find((row.time for row in samples.fleet), timeline)
+    of_fleet = find((row.time for row in samples.fleet), timeline)
     cut_off = any(gap.edge for gap in unseen)
-    used = {} if cut_off else cpu.seconds(samples.processes, timeline.load_start, timeline.settled)
-    master_s = None if cut_off else sum(value for role, value in used.items() if role not in cpu.OTHERS)
+    used = {} if cut_off else seconds(samples.processes, timeline.load_start, timeline.settled)
+    master_s = None if cut_off else sum(value for role, value in used.items() if role not in OTHERS)
     blind = any(gap.edge for gap in of_fleet)
     fleet_s = None if blind else _fleet_cpu_s(samples)
     single = scenario.single_functions
@@ -80,7 +319,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
         find_jobs_per_execution=_ratio(find_jobs, reached),
         client_requests=len(samples.clients),
         client_errors=sum(bool(answer.error) for answer in samples.answers),
-        longest_wait_s=None if (longest := answers.longest(samples.answers)) is None else _rounded(longest),
+        longest_wait_s=None if (longest := longest_wait(samples.answers)) is None else _rounded(longest),
         client_latency_s=percentiles(row.latency_s for row in samples.clients),
         complete_latency_s=_complete_latency(samples.clients, complete),
         sent_late_s=_lateness(samples.clients),
@@ -119,7 +358,7 @@ def _unseen(samples: Evidence, timeline: Timeline) -> list[Gap]:
     times: dict[int, list[float]] = {}
     for row in samples.processes:
         times.setdefault(row.pid // APART, []).append(row.time)
-    return [gap for taken in times.values() or [[]] for gap in gaps.find(taken, timeline)]
+    return [gap for taken in times.values() or [[]] for gap in find(taken, timeline)]
 
 
 def _others_cores(samples: Evidence, bed_s: float) -> float | None:
@@ -129,7 +368,7 @@ def _others_cores(samples: Evidence, bed_s: float) -> float | None:
         return None
     times = [row.time for row in rows]
     values = [row.busy_s + row.stolen_s - row.harness_s for row in rows]
-    busy_s = cpu.at(times, values, timeline.settled) - cpu.at(times, values, timeline.load_start)
+    busy_s = at(times, values, timeline.settled) - at(times, values, timeline.load_start)
     return _rounded(max(0.0, busy_s - bed_s) / (timeline.settled - timeline.load_start))
 
 
@@ -157,12 +396,12 @@ def _kb_per_minion(samples: Evidence) -> float:
 
 def _fleet_cpu_s(samples: Evidence) -> float:
     times, values = [row.time for row in samples.fleet], [row.cpu_s for row in samples.fleet]
-    return cpu.at(times, values, samples.timeline.settled) - cpu.at(times, values, samples.timeline.load_start)
+    return at(times, values, samples.timeline.settled) - at(times, values, samples.timeline.load_start)
 
 
 def _peaks(samples: Evidence) -> dict[str, float]:
     return {
-        role: _rounded(max(mb for _, mb in values)) for role, values in sorted(cpu.memory_mb(samples.processes).items())
+        role: _rounded(max(mb for _, mb in values)) for role, values in sorted(memory_mb(samples.processes).items())
     }
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.results import differences, evidence, machine, repeats, runs
+from harness.results import differences, evidence, runs
 from harness.results import trees as known
 from harness.results.figures import of_tree
+from harness.results.repeats import middle, ranges
+from harness.results.trees import cores
 from harness.scenarios import scenario as scenarios
 from harness.scenarios import thresholds
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from harness.results.differences import Pair
     from harness.scenarios.scenario import Scenario
     from harness.scenarios.thresholds import Verdict
+
 
 FORMAT = 3
 # keys of `run.json` that change while a run lasts, or say nothing about its result
@@ -64,9 +67,9 @@ def compute(folder: Path) -> Result:
         }
         for places in run.places(folder)
     )
-    trees = {tree: repeats.middle([one[tree] for one in each]) for tree in run.trees}
+    trees = {tree: middle([one[tree] for one in each]) for tree in run.trees}
     groups = known.same(run.trees, known.recorded(folder), scenario)
-    pairs = differences.pairs(each, groups, machine.cores(folder))
+    pairs = differences.pairs(each, groups, cores(folder))
     verdicts = thresholds.judge_all(scenario.thresholds, each)
     return Result(run, scenario, each, trees, tuple(pairs), _comparison(trees), tuple(verdicts))
 
@@ -81,8 +84,7 @@ def write(result: Result, folder: Path) -> Path:
         "trees": result.trees,
         "ranges": {
             tree: {
-                name: dataclasses.asdict(found)
-                for name, found in repeats.ranges([one[tree] for one in result.each]).items()
+                name: dataclasses.asdict(found) for name, found in ranges([one[tree] for one in result.each]).items()
             }
             for tree in result.trees
         },

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError, disk_error
-from harness.processes.owner import ended, owner, rebooted
+from harness.processes.kernel import ended, owner, rebooted
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Run:
 
     `status` is running, finished, interrupted, failed, or killed. `minions`, `seed` and `transport` are the scenario's
     own unless the command changed them. Each tree was run `repeats` times, in turn with the others; `trees` are their
-    labels, see `harness.scenarios.labels`. `host` and `owner` name the process that runs it (see
-    `harness.processes.owner`).
+    labels, see `harness.choices`. `host` and `owner` name the process that runs it (see
+    `harness.processes.kernel`).
     """
 
     id: str

@@ -136,7 +136,7 @@ class ClockSample:
 
 @dataclass(frozen=True)
 class MachineSample:
-    """The machine at the time of a sample of the fleet, in `machine.csv`; see `harness.processes.machine`.
+    """The machine at the time of a sample of the fleet, in `machine.csv`; see `harness.processes.kernel`.
 
     `monotonic` is the clock that nobody sets. `busy_s` is the CPU time of all processes of the machine since its start,
     `stolen_s` what a hypervisor gave to others, `harness_s` that of the process that takes the samples. `available_mb`

@@ -1,19 +1,123 @@
-"""The clients of a scenario: what they ask a master for, and when their requests arrive."""
+"""The clients of a scenario: what they ask a master for, and when their requests arrive.
+
+Fifty people with a log-in each cost a master more than a service with one log-in: every log-in makes a token, and every
+request looks one up and is checked against the permissions of its user.
+
+It is computed before the load begins and never looks at an answer, which is what makes the model an open one: a master
+that slows down gets the same requests as one that doesn't. The same scenario and seed always give the same schedule.
+
+What the other kinds match depends on grains and pillars, which only the fleet knows.
+"""
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.scenarios import runners
-from harness.scenarios.expected import Expected
 from harness.scenarios.faults import Faults
+from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from evil_minions import Table
+
+LOGINS = START, REQUEST = ("start", "request")
+MOST = 1000
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+
+
+@dataclass(frozen=True)
+class Group:
+    """One table `[users.NAME]`: users who may all do the same."""
+
+    # the table's own; users are called NAME-001 and so on
+    name: str
+    # how many users there are
+    count: int
+    # what each may do, as Salt's `external_auth` and `publisher_acl` take it
+    permissions: tuple[object, ...]
+    # when they log in: "start" is once, when the load begins; "request" is again for each request
+    login: str = START
+
+    def user(self, number: int) -> str:
+        """Return the user who sends the request of this number: they take turns."""
+        return f"{self.name}-{number % self.count + 1:03d}"
+
+    @property
+    def users(self) -> list[str]:
+        """Return the names of all users."""
+        return [self.user(number) for number in range(self.count)]
+
+
+def read_users(table: Table) -> dict[str, Group]:
+    """Return the groups of users by name. Raises ScenarioError for anything that is not understood."""
+    found: dict[str, Group] = {}
+    faults = Faults()
+    for name in table:
+        with faults.part():
+            found[name] = _group(table, name)
+    faults.end()
+    return found
+
+
+def _group(parent: Table, name: str) -> Group:
+    if not _NAME.fullmatch(name):
+        raise parent.error(name, "is no name of a group: take lower-case letters, digits and hyphens, a letter first")
+    table = parent.table(name).allow("count", "permissions", "login")
+    found = table.take("permissions", list)
+    if not found:
+        raise table.error("permissions", "is empty, so nobody could do anything: give at least one, such as 'test.*'")
+    for entry in found:
+        if not _permission(entry):
+            raise table.error(
+                "permissions",
+                f"holds {entry!r}, but may hold functions such as 'test.*', '@runner', or tables such as "
+                "{ 'web*' = ['state.apply'] } only",
+            )
+    return Group(name, table.count("count", low=1, high=MOST), tuple(found), table.choice("login", LOGINS, START))
+
+
+def _permission(entry: object) -> bool:
+    """Return whether an entry is one of Salt's: a function, or a table of targets with lists of functions."""
+    if isinstance(entry, str):
+        return bool(entry)
+    if not isinstance(entry, dict) or not entry:
+        return False
+    return all(isinstance(of, list) and of and all(isinstance(one, str | dict) for one in of) for of in entry.values())
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: the clients that send it, its number among theirs, and when it is due, in seconds from the start."""
+
+    clients: str
+    number: int
+    due_s: float
+
+
+def requests_of(clients: Clients, seed: int) -> list[Request]:
+    """Return the requests of one block of clients, in order.
+
+    Each block draws from a generator of its own, seeded with its name, so that adding a block leaves the others as
+    they were.
+    """
+    source = random.Random(f"{seed}/{clients.name}")  # noqa: S311  # a repeatable schedule is no secret
+    return [Request(clients.name, number, due) for number, due in enumerate(_times(clients.arrival, source))]
+
+
+def _times(arrival: Arrival, source: random.Random) -> Iterator[float]:
+    if arrival.kind == "burst":
+        yield from [arrival.start_s] * arrival.burst
+        return
+    now = 0.0 if arrival.kind == "constant" else source.expovariate(arrival.rate)
+    while now < arrival.duration_s:
+        yield round(arrival.start_s + now, 6)
+        now += 1 / arrival.rate if arrival.kind == "constant" else source.expovariate(arrival.rate)
+
 
 TARGET_TYPES = (
     "glob", "list", "pcre", "grain", "grain_pcre", "pillar", "pillar_pcre", "pillar_exact", "compound", "nodegroup",

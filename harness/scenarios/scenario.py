@@ -7,28 +7,65 @@ reader sees in half a minute what was asked of the master. Every key is checked 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evil_minions import TRANSPORTS, Transport, nearest, read_table
-from harness import paths
+from harness import choices, paths
 from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
 from harness.errors import ScenarioError
-from harness.scenarios import labels
-from harness.scenarios.asked import Asked
-from harness.scenarios.clients import OVER_API, Clients, read_clients
+from harness.scenarios.clients import OVER_API, Clients, Group, Request, read_clients, read_users, requests_of
 from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import read_fleet
+from harness.scenarios.runners import Asked
 from harness.scenarios.thresholds import Threshold, read_thresholds
 from harness.scenarios.timeline import Moment, read_timeline
-from harness.scenarios.users import Group, read_users
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Sequence
 
     from evil_minions import Table
+
+
+def requests(scenario: Scenario) -> list[Request]:
+    """Return every request of the scenario, in the order in which they are due."""
+    every = [request for clients in scenario.clients for request in requests_of(clients, scenario.seed)]
+    return sorted(every, key=lambda request: request.due_s)
+
+
+def check(scenario: Scenario, ids: Sequence[str]) -> None:
+    """Raise ScenarioError if clients target none of the minions `ids`, or no client has a request to send."""
+    faults = Faults()
+    for clients in scenario.clients:
+        for name, tgt in clients.targets.items():
+            if not matches(tgt, clients.tgt_type, ids):
+                faults.add(
+                    f"The clients `{name}` target none of the {len(ids):,} minions ({ids[0]} to {ids[-1]}) with "
+                    f"{tgt!r}: change `tgt` or `minions`."
+                )
+    if not requests(scenario):
+        faults.add(
+            f"The schedule of {scenario.name} holds no request, so there is nothing to measure: raise `rate` or "
+            "`duration_s`, or change `seed`."
+        )
+    faults.end()
+
+
+def matches(tgt: str, tgt_type: str, ids: Sequence[str]) -> bool:
+    """Return whether a target matches any of `ids`; True for kinds that only the fleet can tell.
+
+    Source: salt.matchers.glob_match and salt.matchers.list_match of Salt 3008.5.
+    """
+    if tgt_type == "glob":
+        return bool(fnmatch.filter(ids, tgt))
+    if tgt_type == "list":
+        known = set(ids)
+        return any(name.strip() in known for name in tgt.split(","))
+    return True
+
 
 FOLDER = Path(__file__).parent
 TREES = tuple(paths.TREES)
@@ -76,7 +113,7 @@ class Scenario:
 
     def master_options(self, tree: str) -> dict[str, object]:
         """Return the options of `tree`'s master; `tree` may be the label of a run's second one, such as stock-2."""
-        return {**self.master, **self.tree_master.get(labels.kind(tree), {})}
+        return {**self.master, **self.tree_master.get(choices.kind(tree), {})}
 
     @property
     def asks_api(self) -> bool:

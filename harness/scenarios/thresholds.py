@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evil_minions import nearest
+from harness import choices
 from harness.errors import ScenarioError
 from harness.figures import BY_NAME, BY_ROLE, known
 from harness.paths import TREES
-from harness.scenarios import labels
 from harness.scenarios.faults import Faults
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def judge(thresholds: Iterable[Threshold], trees: Mapping[str, Mapping[str, obje
     verdicts = []
     for threshold in thresholds:
         for tree, result in trees.items():
-            if labels.kind(tree) in threshold.trees:
+            if choices.kind(tree) in threshold.trees:
                 value = lookup(result, threshold.field)
                 least = _least(threshold)
                 passed = _passed(value, least, threshold.maximum)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness.verify.finding import DOUBT, NOTE, WRONG, Finding, some
+from harness.samples import files
+from harness.verify.store import DOUBT, NOTE, WRONG, Finding, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,6 +14,36 @@ if TYPE_CHECKING:
 
     from harness.scenarios.scenario import Scenario
     from harness.verify.store import Store
+
+
+def differences(tree: str, samples: Path) -> Iterator[Finding]:
+    """Yield what is no longer as the run left it."""
+    if not (samples / files.FILE).exists():
+        text = f"there is no {files.FILE}, as in runs of before: nobody can tell whether a sample was lost since"
+        yield Finding(tree, DOUBT, f"{text}.")
+        return
+    try:
+        recorded = files.read(samples)
+        lines = {name: int(entry["lines"]) for name, entry in recorded.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        text = f"{files.FILE} is broken, so nobody can tell whether a sample was lost or changed since the run"
+        yield Finding(tree, WRONG, f"{text}.")
+        return
+    found = files.entries(samples)
+    for name in sorted(recorded.keys() | found.keys()):
+        if name not in found:
+            yield Finding(tree, WRONG, f"{name} is gone: the run left it with {lines[name]:,} lines.")
+        elif name not in recorded:
+            yield Finding(tree, WRONG, f"{name} was not there when the run ended.")
+        elif (entry := found[name]) != recorded[name]:
+            yield Finding(tree, WRONG, f"{name} was changed after the run: {_how(lines[name], int(entry['lines']))}.")
+
+
+def _how(before: int, now: int) -> str:
+    if before == now:
+        return f"it still has {now:,} lines, but others"
+    return f"it has {now:,} lines, {abs(now - before):,} {'more' if now > before else 'fewer'} than the run left"
+
 
 # with `log_level_logfile: info` in the scenario's `[master]` the master tells each publication and return
 PUBLISHED = re.compile(r"Published command (\S+) with jid (\d{20})")

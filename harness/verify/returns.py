@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from harness.verify.finding import NOTE, WRONG, Finding, some
+from harness.verify.store import NOTE, WRONG, Finding, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

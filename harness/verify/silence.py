@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.verify.finding import DOUBT, WRONG, Finding, some
+from harness.verify.store import DOUBT, WRONG, Finding, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ STAY = ("MWorker", "MWorkerQueue", "EventPublisher", "PubServerChannel", "fleet"
 # roles that have a process as long as the master runs
 ALWAYS = (*STAY, "Maintenance", "EventMonitor", "FileserverUpdate", "ReqServer_ProcessManager")
 RESTART = "restart-master"
-# between the numbers of the processes of two containers, see harness.containers.files
+# between the numbers of the processes of two containers, see harness.containers.engine
 APART = 10_000_000
 # CPU that the fleet counts itself against what the kernel says of its processes, the supervisor among them
 FLEET_SHARE = 0.2

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import SettingsError, disk_error
-from harness.results import machine, runs
 from harness.results import result as results
-from harness.verify import conditions, jobs, log, manifest, phases, requests, returns, silence
-from harness.verify.finding import DOUBT, NOTE, WRONG, Finding
-from harness.verify.store import Store
+from harness.results import runs
+from harness.results.trees import cores
+from harness.verify import conditions, jobs, log, returns, silence
+from harness.verify.store import DOUBT, NOTE, WRONG, Finding, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,9 +84,9 @@ def verify(folder: Path, computed: Result | None = None) -> Verification:
     for number, places in enumerate(run.places(folder)):
         for tree, place in places.items():
             label = _label(tree, number, run.repeats)
-            findings += manifest.differences(label, place / "samples")
+            findings += log.differences(label, place / "samples")
             with Store(label, place / "samples") as store:
-                found = _look(store, scenario, place, machine.cores(folder))
+                found = _look(store, scenario, place, cores(folder))
                 findings += [*store.findings, *found]
     try:
         findings += _differences(result, computed or results.compute(folder))
@@ -124,7 +124,13 @@ def _label(tree: str, number: int, repeats: int) -> str:
 def _look(store: Store, scenario: Scenario, place: Path, cores: int) -> list[Finding]:
     """Return what is found in the samples of one tree's run in `place`."""
     found: list[Finding] = []
-    for check in (requests.findings, jobs.findings, returns.findings, phases.findings, silence.findings):
+    for check in (
+        jobs.of_requests,
+        jobs.findings,
+        returns.findings,
+        conditions.of_phases,
+        silence.findings,
+    ):
         found += check(store, scenario)
     found += log.findings(store, scenario, place / "logs")
     found += log.fleet_findings(store, place / "logs")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from patches import check, fits, prove, sdist, stock, style, suite
-from patches.commands.result import CommandResult
+from patches import apply, check, kept, prove, style, suite
+from patches.base import learn
+from patches.commands.tree import CommandResult
 from patches.errors import UsageError
-from patches.lock import locked
+from patches.layout import locked
 
 if TYPE_CHECKING:
     import argparse
@@ -44,21 +45,21 @@ def _check_base(repository: Repository, options: argparse.Namespace) -> CommandR
     output = options.output or repository.layout.build / "fits"
     trials = {}
     with locked(repository.layout):
-        found = fits.fits(repository, options.base, options.topic, output.resolve())
+        found = kept.fits(repository, options.base, options.topic, output.resolve())
         for release in dict.fromkeys(options.base) if options.tests else ():
             commits = {one.topic: one.commit for one in found if one.release == release and one.commit}
-            base = stock.ensure_base(repository, sdist.learn(repository.layout, release))
-            trials[release] = prove.Trial(base, commits)
+            commit = apply.ensure_base(repository, learn(repository.layout, release))
+            trials[release] = prove.Trial(commit, commits)
     proofs = {release: prove.prove(repository, trial) for release, trial in trials.items()}
-    kept = {(one.release, one.topic) for one in found if one.kept}
+    named = {(one.release, one.topic) for one in found if one.kept}
     wrong = [f"{one.release} {one.topic}" for one in found if one.kept and not one.commit]
     lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
     for release, listed in proofs.items():
         lines += [f"{release} {proof.line}" for proof in listed]
         lines += [f"{release} {one.subject} {one.message}" for proof in listed for one in proof.findings]
-        wrong += [f"{release} {proof.topic}" for proof in listed if proof.findings and (release, proof.topic) in kept]
+        wrong += [f"{release} {proof.topic}" for proof in listed if proof.findings and (release, proof.topic) in named]
     if options.markdown:
-        lines = fits.table(found)
+        lines = kept.table(found)
     elif wrong:
         lines.append(f"kept, and not in order: {', '.join(dict.fromkeys(wrong))}")
     data = {"fits": [{**asdict(one), "verdict": one.verdict} for one in found], "wrong": list(dict.fromkeys(wrong))}

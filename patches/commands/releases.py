@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from patches import bump, export, features, kept, submit, wheels
-from patches.commands.result import CommandResult
+from patches.commands.tree import CommandResult
 from patches.errors import UsageError
 
 if TYPE_CHECKING:

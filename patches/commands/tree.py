@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
-from patches import apply, checkout, drop, save
+from patches import apply, drop, git, save
 from patches.base import read_base
-from patches.commands.result import CommandResult
 from patches.errors import UsageError
 from patches.patch import trailers_of
 from patches.series import read_series
@@ -17,9 +16,21 @@ from patches.tree import Tree
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
     from pathlib import Path
 
     from patches.repository import Repository
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command prints, for people and for machines, its exit code, and what goes to standard error."""
+
+    lines: tuple[str, ...]
+    data: Mapping[str, Any]
+    code: int = 0
+    warnings: tuple[str, ...] = ()
+
 
 # what `status` says of each list of files
 STATUS = {
@@ -107,7 +118,7 @@ def run_status(repository: Repository, _options: argparse.Namespace) -> CommandR
         commits = work.commits(state.head)
         paths["new_files"] = tuple(name for name in present if name not in listed)
         paths["missing_files"] = tuple(name for name in listed if name not in present)
-        changed = checkout.changed_files(layout)
+        changed = git.changed_files(layout)
         paths["changed_files"] = tuple(name for name in changed if name in present and name in listed)
         current = apply.is_current(state, base, series)
         unsaved = ", with unsaved edits" if paths["edits"] or commits else ""

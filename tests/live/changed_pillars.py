@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from harness.database import scratch
+from harness.database import sources
 from tests.live.pillar_files import OWNERS, UYUNI, install
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ EVERYBODY = ["other", "web1", "web2"]
 
 
 @contextmanager
-def model(kind: str, logs: Path, more: str = "") -> Iterator[scratch.Database]:
+def model(kind: str, logs: Path, more: str = "") -> Iterator[sources.Database]:
     """Start a server and yield a database with pillars on it, over our table or over Uyuni's."""
-    with scratch.served(logs) as server:
-        made = scratch.make(server, "model")
+    with sources.served(logs) as server:
+        made = sources.make(server, "model")
         install(made, "uyuni.sql")
         made.run(UYUNI if kind == "uyuni" else "SELECT 1")
         install(made, *["pillar.sql", "pillar_changes.sql"] * 2)
@@ -34,14 +34,14 @@ def model(kind: str, logs: Path, more: str = "") -> Iterator[scratch.Database]:
 
 
 @contextmanager
-def copied(template: scratch.Database, test: str) -> Iterator[scratch.Database]:
+def copied(template: sources.Database, test: str) -> Iterator[sources.Database]:
     """Yield a copy of a database for a test."""
     name = f"copy_{abs(hash(test))}"
-    yield scratch.make(template.server, name, template=template.server.database)
+    yield sources.make(template.server, name, template=template.server.database)
     template.alone(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-def since(database: scratch.Database, snapshot: str | None = None) -> tuple[str, list[str]]:
+def since(database: sources.Database, snapshot: str | None = None) -> tuple[str, list[str]]:
     """Return up to where changes are known, and the minions that they touch."""
     ((found, minions),) = database.run(CHANGES, snapshot)
     return str(found), list(minions)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from harness.bed import Bed, BedSettings
 from harness.bed.settings import ApiSettings
-from harness.database import scratch
+from harness.database import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,8 +117,8 @@ def console_bed(
             "operators": ["saltbed"],
         }
     served = {"app": str(page / "index.html"), "static": str(page)}
-    with scratch.served(folder) as server:
-        scratch.make(server, "console")
+    with sources.served(folder) as server:
+        sources.make(server, "console")
         if states:
             options |= {"postgres": server.salt_options() | {"db": "console"}, "package_states": {}}
         settings = BedSettings(

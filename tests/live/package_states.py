@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.database import schema, scratch
+from harness.database import schema, sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ class States:
     """A database, three minions, and the runner of a Salt whose files are below `root`."""
 
     salt: Salt
-    database: scratch.Database
+    database: sources.Database
     root: Path
     registry: str
     user: str | None = None
@@ -86,7 +86,7 @@ class States:
         )
 
 
-def uyuni(made: scratch.Database) -> None:
+def uyuni(made: sources.Database) -> None:
     """Fill a database with tables of Uyuni."""
     made.alone(schema.read("uyuni.sql"))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from harness.database.schema import SQL
 
 if TYPE_CHECKING:
-    from harness.database import scratch
+    from harness.database import sources
     from harness.database.postgres import Postgres
 
 # The table as Uyuni has it: the name in the singular, a numeric id, and a sequence of its own
@@ -36,7 +36,7 @@ INSERT INTO rhnServerGroupMembers (server_id, server_group_id) VALUES (1, 1), (1
 """
 
 
-def psql(database: scratch.Database, *names: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def psql(database: sources.Database, *names: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run files of sql/, with variables of psql."""
     files = [f"--file={SQL / name}" for name in names]
     given = [f"--set={name}={value}" for name, value in variables.items()]
@@ -45,12 +45,12 @@ def psql(database: scratch.Database, *names: str, **variables: str) -> subproces
     return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
-def install(database: scratch.Database, *names: str, **variables: str) -> None:
+def install(database: sources.Database, *names: str, **variables: str) -> None:
     """Run files of sql/; none of them may complain."""
     done = psql(database, *names, **variables)
     assert (done.returncode, done.stderr.count("ERROR")) == (0, 0), done.stderr
 
 
-def as_role(database: scratch.Database, role: str, password: str) -> Postgres:
+def as_role(database: sources.Database, role: str, password: str) -> Postgres:
     """Return the database as another role sees it."""
     return replace(database.server, user=role, password=password)

@@ -18,7 +18,7 @@ import psycopg2
 
 from harness.database.cluster import PLACES, local_binaries
 from harness.database.postgres import Postgres
-from harness.database.scratch import Database
+from harness.database.sources import Database
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from random import Random
 
-    from harness.database import scratch
+    from harness.database import sources
 
 SETTINGS = "SELECT name, vartype, enumvals, min_val, max_val FROM pg_settings WHERE context IN ('user', 'superuser')"
 # values for settings whose type says nothing of them
@@ -39,7 +39,7 @@ ANSWER = "SELECT jsonb_build_object('statement', true)"
 class Statements:
     """Makes statements; `random` decides which."""
 
-    def __init__(self, random: Random, database: scratch.Database) -> None:
+    def __init__(self, random: Random, database: sources.Database) -> None:
         """Ask the server for its settings."""
         self._random = random
         self._settings = database.run(SETTINGS)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks import fleet, growth, handler, pillar
+from benchmarks import fleet, handler, pillar
 from benchmarks.__main__ import main
 from benchmarks.registry import ALL
 from benchmarks.results import evidence
-from benchmarks.results.collect import collect
+from benchmarks.results.evidence import collect
 from benchmarks.results.subjects import subjects
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ def test_every_benchmark_gives_its_figures(
     # waiting is no part of what is tested
     monkeypatch.setattr(fleet, "IDLE_S", 1)
     monkeypatch.setattr(handler, "FEED_S", 2)
-    monkeypatch.setattr(growth, "JOBS", 2)
     monkeypatch.setattr(pillar, "COMPILES", 50)
     minions, rounds = SIZES.get(benchmark.name, USUAL)
     argv = [benchmark.name, "--minions", str(minions), "--rounds", str(rounds), "--output", str(tmp_path), "--json"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from patches import vendored
+from patches import wheels
 from patches.layout import Layout
 from tests.live.console_bed import USERS, ConsoleBed, console_bed, page_folder, without_browser
 from tests.live.console_browser import Browser, browser, expect, sign_in
@@ -352,7 +352,7 @@ def _multiply(route: Any, texts: list[str]) -> None:
 def axe(root: Path) -> str:
     """Return the source of axe-core."""
     (package,) = tomllib.loads((root / "salt/extensions/console/vendor.toml").read_text())["test"]
-    with tarfile.open(vendored.fetch(Layout(root), package)) as archive:
+    with tarfile.open(wheels.fetch(Layout(root), package)) as archive:
         member = archive.extractfile("package/axe.min.js")
         assert member
         return member.read().decode()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.query_rows import grains_are_cached, query
@@ -135,14 +135,14 @@ def pillar_bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         master_options={"pillar_sql": folders},
     )
     with Bed(settings) as found:
-        forms.install(found.postgres.dsn, forms.FORMS["improved"])
+        schema.install_form(found.postgres.dsn, schema.FORMS["improved"])
         yield found
 
 
 def test_pillar_runner(pillar_bed: Bed) -> None:
     """Pillars go from files to the database."""
     bed = pillar_bed
-    database = scratch.Database(bed.postgres)
+    database = sources.Database(bed.postgres)
     folder = Path(bed.settings.master_options["pillar_sql"]["pillar_data"])
     (folder / "pillar_minion-00000_custom_info.yml").write_text("{custom_info: {a: 1}}")
     (folder / "pillar_nobody.yml").write_text("{org_id: 1}")
@@ -230,8 +230,8 @@ def test_upgraded_and_gone(root: Path, wheels: Sequence[Path], tmp_path: Path) -
     """A newer version takes the place of the older one, and its new tables come to those that are filled."""
     made = with_extensions(release(root, RELEASES[0]), tmp_path / "salt", wheels)
     site = next((made / "lib").glob("python3*")) / "site-packages"
-    with scratch.served(tmp_path) as server:
-        database = scratch.make(server, "upgraded")
+    with sources.served(tmp_path) as server:
+        database = sources.make(server, "upgraded")
         options = {**server.salt_options(), "db": "upgraded"}
 
         def run(function: str, *arguments: str, code: int = 0) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.errors import HarnessError
-from harness.processes import watch
+from harness.processes import processes
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
 from tests.halts import halted
@@ -97,7 +97,7 @@ def test_a_fleet_that_dies_below_up(root: Path, stock: Path, tmp_path: Path) -> 
 
 def test_every_service(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every process that a bed can't do without, the end or the halt is an error that names it."""
-    monkeypatch.setattr(watch, "SILENT_S", 1.0)
+    monkeypatch.setattr(processes, "SILENT_S", 1.0)
     with Bed(BedSettings(tree=stock, folder=tmp_path, minions=3)) as bed:
         bed.start_fleet().wait_ready(60)
         bed.check()

@@ -13,7 +13,7 @@ import pytest
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
 from harness.samples import files as samples
-from harness.scenarios import scenario, schedule
+from harness.scenarios import clients, scenario
 from tests.live.cut_network import cut_network
 from tests.live.load_runs import load
 
@@ -68,7 +68,7 @@ def test_every_request_is_sent_once(root: Path, stock: Path, tmp_path: Path, net
     assert sorted(path.name for path in folder.glob("requests*")) == ["requests.0.csv", "requests.1.csv"]
     rows = list(samples.read_clients(folder))
     wanted = scenario.load(running.run() / "scenario.toml")
-    due = {request.number: request.due_s for request in schedule.requests_of(wanted.clients[0], wanted.seed)}
+    due = {request.number: request.due_s for request in clients.requests_of(wanted.clients[0], wanted.seed)}
     assert sorted(row.number for row in rows) == sorted(due) == list(range(20))
     zero = samples.read_timeline(folder).load_start
     assert {row.number: round(row.scheduled - zero, 3) for row in rows} == {

@@ -18,7 +18,7 @@ from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
 from harness.samples import files as samples
 from harness.verify import verification
-from harness.verify.finding import WRONG
+from harness.verify.store import WRONG
 from tests import oracle
 from tests.mutations import mutate
 

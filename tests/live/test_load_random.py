@@ -11,7 +11,7 @@ import pytest
 
 from harness.commands import campaign
 from harness.load import run
-from harness.load.job import Job
+from harness.load.backend import Job
 from harness.load.local import LocalBackend
 from harness.progress import Progress
 from harness.results import evidence, figures

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.saltprocess.patched import Salt, patched
 from harness.saltprocess.process import SaltProcess
 from tests.live.package_states import MINIONS, States
@@ -65,7 +65,7 @@ class Told:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -87,7 +87,7 @@ def process() -> Iterator[SaltProcess]:
 @pytest.fixture
 def told(server: Postgres, salt: Salt, process: SaltProcess, tmp_path: Path, request: pytest.FixtureRequest) -> Told:
     """Return three minions that have told nothing."""
-    states = States(salt, scratch.make(server, f"told_{abs(hash(request.node.name))}"), tmp_path, "keys")
+    states = States(salt, sources.make(server, f"told_{abs(hash(request.node.name))}"), tmp_path, "keys")
     keys = tmp_path / "pki" / "minions"
     keys.mkdir(parents=True)
     for minion in MINIONS:

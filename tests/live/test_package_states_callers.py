@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from harness.bed import Bed, BedSettings
-from harness.database import scratch
+from harness.database import sources
 from tests.live.test_query_bed import request, token_of
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def callers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
     folder = tmp_path_factory.mktemp("callers")
     files = folder / "srv"
     files.mkdir()
-    with scratch.served(folder) as server:
-        scratch.make(server, "states")
+    with sources.served(folder) as server:
+        sources.make(server, "states")
         settings = BedSettings(
             tree=root / "salt",
             folder=folder / "bed",

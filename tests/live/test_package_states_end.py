@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from harness.bed import Bed, BedSettings
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from patches.features import RELEASES
 from tests.live import salt_release
@@ -73,8 +73,8 @@ def _answer(bed: Bed, command: str, *arguments: str) -> Any:
 
 def test_from_a_saved_state_to_a_repaired_minion(salt: Salt, tmp_path: Path, apt_root: AptRoot) -> None:
     """Save, highstate, hear of a removal behind Salt's back, repair it; import it all: nothing changes."""
-    with scratch.served(tmp_path) as server:
-        scratch.make(server, "states")
+    with sources.served(tmp_path) as server:
+        sources.make(server, "states")
         files = tmp_path / "srv"
         files.mkdir()
         (files / "top.sls").write_text("base: {'*': [susemanager.packages]}\n")

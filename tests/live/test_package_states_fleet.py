@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.saltprocess.patched import Salt, patched
 from tests.live.package_states import States
 
@@ -26,7 +26,7 @@ MANY = 10_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -41,7 +41,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture
 def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
     """Return an empty set of states, with one minion."""
-    made = scratch.make(server, f"fleet_{abs(hash(request.node.name))}")
+    made = sources.make(server, f"fleet_{abs(hash(request.node.name))}")
     found = States(salt, made, tmp_path, "keys")
     _accept(found, "web", "key of web")
     found.do("setup")

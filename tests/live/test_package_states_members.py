@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.saltprocess.patched import patched
 from tests.live.package_states import uyuni
 
@@ -24,8 +24,8 @@ MINIONS, STEPS = (int(one) for one in os.environ.get("SALTBED_MEMBERS", "100,100
 def test_every_file_is_what_is_wanted(registry: str, tmp_path: Path) -> None:
     """Random joins, leaves, renames, deletions and saves, with minions from keys and from Uyuni's tables."""
     seed = int(os.environ.get("SALTBED_SEED", "0")) or random.SystemRandom().randrange(10**6)
-    with scratch.served(tmp_path) as server:
-        made = scratch.make(server, "members")
+    with sources.served(tmp_path) as server:
+        made = sources.make(server, "members")
         options = {
             "postgres": made.server.salt_options(),
             "package_states": {"sls_root": str(tmp_path / "sls"), "minions": registry},

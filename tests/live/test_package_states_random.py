@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import patched
 from harness.saltprocess.process import SaltProcess
@@ -170,13 +170,13 @@ class Machine:
 def machine(root: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Machine]:
     """Yield a machine with each of the managers."""
     with (
-        scratch.served(tmp_path_factory.mktemp("server")) as server,
+        sources.served(tmp_path_factory.mktemp("server")) as server,
         patched(tmp_path_factory.mktemp("salt")) as salt,
     ):
         folder = tmp_path_factory.mktemp("master")
         (folder / "pki/minions").mkdir(parents=True)
         (folder / "pki/minions" / NAME).write_text("key")
-        states = States(salt, scratch.make(server, "random"), folder, "keys")
+        states = States(salt, sources.make(server, "random"), folder, "keys")
         states.do("setup")
         if request.param == "apt":
             for made in roots(root, tmp_path_factory):

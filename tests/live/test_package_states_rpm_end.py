@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from tests.live.rpm_root import GRAINS, LOCKS, RpmRoot, rpm_root
 
@@ -61,8 +61,8 @@ def test_first_steps(machine: RpmRoot, tmp_path: Path, manager: str) -> None:
     machine.begin()
     # the other minion had another master
     machine.run("rm", "-rf", "/etc/salt/pki", "/var/cache/salt")
-    with scratch.served(tmp_path) as server:
-        scratch.make(server, "states")
+    with sources.served(tmp_path) as server:
+        sources.make(server, "states")
         files = tmp_path / "srv"
         files.mkdir()
         settings = BedSettings(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, patched
 from tests.live.package_states import LOCK, MINIONS, WAITS, States
@@ -45,7 +45,7 @@ TEXT = "package_states: 1\nstates:\n  front: {packages: {foo: latest}, assigned:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -61,7 +61,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture
 def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
     """Return an empty set of states with three minions: web is in the groups a and b, web1.example.com in b."""
-    made = scratch.make(server, f"sets_{abs(hash(request.node.nodeid))}")
+    made = sources.make(server, f"sets_{abs(hash(request.node.nodeid))}")
     found = States(salt, made, tmp_path, "keys", "ann")
     keys = tmp_path / "pki" / "minions"
     keys.mkdir(parents=True)
@@ -99,7 +99,7 @@ def test_a_set_goes_out_and_into_an_empty_master(
     states.do("unset", name="front", package="more")
     assert states.do("export") == text
 
-    made = scratch.make(server, "sets_other")
+    made = sources.make(server, "sets_other")
     root = tmp_path_factory.mktemp("other")
     other = States(salt, made, root, "keys", "carol")
     (root / "pki").symlink_to(states.root / "pki")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.database import schema, scratch
+from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, patched
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ INSERT INTO susePackageList VALUES (1, 'apt', 'd', '{"vim": {"versions": ["9"], 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -108,7 +108,7 @@ def answer(
 
 def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     """All states, revisions, assignments and lists are there as they were, the old tables stay, and work goes on."""
-    made = scratch.make(server, "earlier")
+    made = sources.make(server, "earlier")
     made.alone(schema.read("uyuni.sql"))
     made.run(BEFORE)
     made.run(FILLED)
@@ -142,7 +142,7 @@ def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: P
 
 def test_two_at_the_same_time(server: Postgres, tmp_path: Path) -> None:
     """One of them makes the tables, the other one finds them."""
-    made = scratch.make(server, "together")
+    made = sources.make(server, "together")
     options = made.server.salt_options()
 
     def setup(number: int) -> list[str]:
@@ -156,7 +156,7 @@ def test_two_at_the_same_time(server: Postgres, tmp_path: Path) -> None:
 
 def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     """No tables, no right to make them, and tables of a newer version are one sentence each, and change nothing."""
-    made = scratch.make(server, "refused")
+    made = sources.make(server, "refused")
     options = made.server.salt_options()
 
     def refused(function: str, **arguments: Any) -> str:
@@ -183,7 +183,7 @@ def test_what_is_refused(server: Postgres, salt: Salt, tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", range(1, len(STEPS)))
 def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path, steps: int) -> None:
     """Of each earlier version, with what people had saved: it is told, upgraded, and nothing of it is lost."""
-    made = scratch.make(server, f"older_{steps}")
+    made = sources.make(server, f"older_{steps}")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
     made.alone("COMMIT;".join(text.split("COMMIT;")[:steps]) + "COMMIT;")
@@ -208,7 +208,7 @@ def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path,
 
 def test_the_tables_of_a_team_go(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     """With stages that are in use nothing changes; without, states, revisions and assignments stay as they are."""
-    made = scratch.make(server, "team")
+    made = sources.make(server, "team")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
     made.alone("COMMIT;".join(text.split("COMMIT;")[:6]) + "COMMIT;")
@@ -230,7 +230,7 @@ def test_the_tables_of_a_team_go(server: Postgres, salt: Salt, tmp_path: Path) -
 
 def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     """What `dry_run` prints makes the same tables, which somebody else may use after a grant."""
-    made = scratch.make(server, "script")
+    made = sources.make(server, "script")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
     assert made.run("SELECT to_regclass('package_states.state')") == [(None,)]

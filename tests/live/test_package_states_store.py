@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.saltprocess.patched import Salt, patched
 from tests.live.package_states import MINIONS, ORGANIZATIONS, States, uyuni
 
@@ -27,7 +27,7 @@ LEVELS = ("organization", "group", "grains", "minion", "own")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -42,7 +42,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture(params=ORGANIZATIONS)
 def states(server: Postgres, salt: Salt, tmp_path: Path, request: pytest.FixtureRequest) -> States:
     """Return an empty set of states, with minions from accepted keys, or from Uyuni's tables."""
-    made = scratch.make(server, f"states_{abs(hash(request.node.name))}")
+    made = sources.make(server, f"states_{abs(hash(request.node.name))}")
     found = States(salt, made, tmp_path, request.param)
     if request.param == "database":
         uyuni(made)

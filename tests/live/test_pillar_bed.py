@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.database import forms, scratch
+from harness.database import schema, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +27,10 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         folder=tmp_path_factory.mktemp("bed"),
         minions=MINIONS,
         api=None,
-        master_options={"log_level_logfile": "all", "ext_pillar": forms.FORMS["improved"].options()},
+        master_options={"log_level_logfile": "all", "ext_pillar": schema.FORMS["improved"].options()},
     )
     with Bed(settings) as found:
-        forms.install(found.postgres.dsn, forms.FORMS["improved"])
+        schema.install_form(found.postgres.dsn, schema.FORMS["improved"])
         found.start_minion(REAL)
         fleet = found.start_fleet()
         fleet.wait_ready(120)
@@ -55,7 +55,7 @@ def test_every_minion_has_its_pillar(bed: Bed) -> None:
 
 def test_one_connection_for_each_worker(bed: Bed) -> None:
     """While it compiles pillars the master has at most as many connections as workers."""
-    database = scratch.Database(bed.postgres)
+    database = sources.Database(bed.postgres)
     sessions = "SELECT pid FROM pg_stat_activity WHERE application_name = 'salt'"
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(bed.salt, ["*", "pillar.items", "--timeout=60"], timeout=120)
@@ -67,7 +67,7 @@ def test_one_connection_for_each_worker(bed: Bed) -> None:
 
 def test_state_apply_refuses_a_pillar_with_errors(bed: Bed) -> None:
     """A real minion applies no state while its pillar has errors, and works again afterwards."""
-    database = scratch.Database(bed.postgres)
+    database = sources.Database(bed.postgres)
     database.run("ALTER TABLE suseSaltPillars RENAME TO elsewhere")
     try:
         refused = local(bed, "state.apply")

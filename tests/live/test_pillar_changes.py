@@ -16,7 +16,7 @@ import pytest
 from saltext.uyuni_pillar import connection
 
 from harness.bed import Bed, BedSettings
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from tests.halts import halted
 from tests.live.changed_pillars import EVERYBODY, KINDS, copied, model, since
@@ -73,21 +73,21 @@ TOUCHED = {
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with pillars, over our table and over Uyuni's."""
     with model(request.param, tmp_path_factory.mktemp("server"), ROWS) as made:
         yield made
 
 
 @pytest.fixture
-def database(template: scratch.Database, request: pytest.FixtureRequest) -> Iterator[scratch.Database]:
+def database(template: sources.Database, request: pytest.FixtureRequest) -> Iterator[sources.Database]:
     """Yield a copy of the database."""
     with copied(template, request.node.name) as made:
         yield made
 
 
 @pytest.mark.parametrize(("statement", "minions"), TOUCHED.items())
-def test_change_touches_minions(database: scratch.Database, statement: str, minions: list[str]) -> None:
+def test_change_touches_minions(database: sources.Database, statement: str, minions: list[str]) -> None:
     """Those whose pillar it is in, once; the bell rings if there are any."""
     snapshot, found = since(database)
     assert found == []
@@ -103,7 +103,7 @@ def test_change_touches_minions(database: scratch.Database, statement: str, mini
     assert since(database, snapshot)[1] == []
 
 
-def test_transaction_that_ends_late_is_not_missed(database: scratch.Database) -> None:
+def test_transaction_that_ends_late_is_not_missed(database: sources.Database) -> None:
     """One that began before others, and is committed after somebody asked, is in the next answer, and in no other."""
     snapshot, _ = since(database)
     with closing(psycopg2.connect(database.server.dsn)) as late, late.cursor() as cursor:
@@ -117,12 +117,12 @@ def test_transaction_that_ends_late_is_not_missed(database: scratch.Database) ->
     assert since(database, snapshot)[1] == []
 
 
-def test_snapshot_of_another_server_is_everything(database: scratch.Database) -> None:
+def test_snapshot_of_another_server_is_everything(database: sources.Database) -> None:
     """After a restore nothing is known of what was heard of."""
     assert since(database, "999999999:999999999:")[1] == EVERYBODY
 
 
-def test_history_tells_and_goes_back(database: scratch.Database) -> None:
+def test_history_tells_and_goes_back(database: sources.Database) -> None:
     """Who, when, from, to; each change can be undone, whatever it was."""
     database.run("UPDATE suseSaltPillars SET pillar = '{\"own\": 2}' WHERE server_id = 1")
     database.run("DELETE FROM suseSaltPillars WHERE server_id = 1")
@@ -143,7 +143,7 @@ def test_history_tells_and_goes_back(database: scratch.Database) -> None:
         database.run("SELECT suse_salt_pillar_restore(999)")
 
 
-def test_history_may_keep_no_values(database: scratch.Database) -> None:
+def test_history_may_keep_no_values(database: sources.Database) -> None:
     """Then minions are refreshed all the same, nothing can be restored, and no row is taken for a new one."""
     database.run("CREATE OR REPLACE FUNCTION suse_salt_pillar_history() RETURNS BOOLEAN LANGUAGE sql AS 'SELECT false'")
     snapshot, _ = since(database)
@@ -158,7 +158,7 @@ def test_history_may_keep_no_values(database: scratch.Database) -> None:
     assert database.run("SELECT pillar FROM suseSaltPillars WHERE server_id = 1") == [({"secret": 2},)]
 
 
-def test_server_that_never_answers_is_given_up(database: scratch.Database) -> None:
+def test_server_that_never_answers_is_given_up(database: sources.Database) -> None:
     """A process of the server that is stopped takes a query, and neither answers nor goes: one would wait for ever."""
     params = connection.get_params({"postgres": database.server.salt_options()})
     with closing(connection.Connection(0.5, **params)) as found:
@@ -171,7 +171,7 @@ def test_server_that_never_answers_is_given_up(database: scratch.Database) -> No
             found.execute("SELECT 1")
 
 
-def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
+def test_ten_thousand_rows_are_one_bell(database: sources.Database) -> None:
     """A statement that changes many rows notes them in one go."""
     database.run("INSERT INTO rhnServer SELECT n, 2, 's' || n FROM generate_series(10, 10009) n")
     database.run("INSERT INTO suseMinionInfo SELECT n, 's' || n FROM generate_series(10, 10009) n")
@@ -188,7 +188,7 @@ def test_ten_thousand_rows_are_one_bell(database: scratch.Database) -> None:
     assert len(since(database, snapshot)[1]) == 10_000
 
 
-def test_triggers_are_gone_with_their_functions(database: scratch.Database) -> None:
+def test_triggers_are_gone_with_their_functions(database: sources.Database) -> None:
     """What the page says to turn them off leaves none, and changes of tables work on."""
     names = ("changed", "moved")
     database.run(f"DROP FUNCTION {', '.join(f'suse_salt_pillar_{name}' for name in names)} CASCADE")
@@ -196,9 +196,9 @@ def test_triggers_are_gone_with_their_functions(database: scratch.Database) -> N
     database.run("DELETE FROM suseSaltPillars; DELETE FROM rhnServerGroup; DELETE FROM rhnServer")
 
 
-def test_file_needs_the_table(template: scratch.Database) -> None:
+def test_file_needs_the_table(template: sources.Database) -> None:
     """Without pillars the file ends with its first statement."""
-    empty = scratch.make(template.server, f"empty_{template.server.port}")
+    empty = sources.make(template.server, f"empty_{template.server.port}")
     done = psql(empty, "pillar_changes.sql")
     assert done.returncode == 3
     assert "suse_salt_pillar_trusted() does not exist" in done.stderr
@@ -214,7 +214,7 @@ def test_server_that_restarts_loses_no_change(kill: bool) -> None:  # noqa: FBT0
         cut_network() as network,
         servers(network, Path(name)) as found,
     ):
-        made = scratch.make(found.postgres(database="postgres"), "changes")
+        made = sources.make(found.postgres(database="postgres"), "changes")
         install(made, "uyuni.sql", "pillar.sql", "pillar_changes.sql")
         made.run(OWNERS + OWN)
         snapshot, _ = since(made)
@@ -233,7 +233,7 @@ def test_server_that_restarts_loses_no_change(kill: bool) -> None:  # noqa: FBT0
         assert since(made, snapshot)[1] == []
 
 
-def test_connection_of_the_engine(database: scratch.Database) -> None:
+def test_connection_of_the_engine(database: sources.Database) -> None:
     """It receives notifications while it waits and while it asks, and has the SQLSTATE of an error."""
     server = database.server
     with closing(connection.Connection(**connection.get_params({"postgres": server.salt_options()}))) as found:
@@ -264,7 +264,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
         tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
     )
     with Bed(settings) as bed:
-        database = scratch.Database(bed.postgres)
+        database = sources.Database(bed.postgres)
         install(database, "pillar_changes.sql")
         bed.start_minion("real")
         database.run(OTHERS)
@@ -293,7 +293,7 @@ def test_minion_gets_a_change_after_a_restart_or_an_outage(root: Path, tmp_path:
         tree=root / "salt", folder=tmp_path / "bed", minions=0, api=None, master_options={"engines": [engine]}
     )
     with Bed(settings) as bed:
-        database = scratch.Database(bed.postgres)
+        database = sources.Database(bed.postgres)
         install(database, "pillar_changes.sql")
         bed.start_minion("real")
         change = "UPDATE suseSaltPillars SET pillar = pillar || %s WHERE server_id > 0 AND category = 'custom-info'"
@@ -315,11 +315,11 @@ def test_minion_gets_a_change_after_a_restart_or_an_outage(root: Path, tmp_path:
         # an outage: the connections end, and no new ones are let in
         role = bed.postgres.database
         admin = replace(bed.postgres, database="template1")
-        scratch.Database(admin).alone(f'ALTER DATABASE "{role}" ALLOW_CONNECTIONS false')
-        scratch.Database(admin).run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", role)
+        sources.Database(admin).alone(f'ALTER DATABASE "{role}" ALLOW_CONNECTIONS false')
+        sources.Database(admin).run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", role)
         assert local("saltutil.refresh_pillar", "wait=True") is True
         assert local("pillar.get", "news", "unmask=True") == ""
-        scratch.Database(admin).alone(f'ALTER DATABASE "{role}" ALLOW_CONNECTIONS true')
+        sources.Database(admin).alone(f'ALTER DATABASE "{role}" ALLOW_CONNECTIONS true')
         until(partial(arrived, 3), Deadline(120), lambda: "the pillar stays empty")
 
 
@@ -333,6 +333,6 @@ INSERT INTO suseSaltPillars (server_id, category, pillar)
 LISTENING = "query LIKE '%suse_salt_pillar%' AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
 
-def _sessions(database: scratch.Database) -> int:
+def _sessions(database: sources.Database) -> int:
     """Return how many sessions have asked for changes last."""
     return int(database.run(f"SELECT count(*) FROM pg_stat_activity WHERE {LISTENING}")[0][0])  # noqa: S608 - own text

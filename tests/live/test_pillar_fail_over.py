@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from tests.live.changed_pillars import EVERYBODY, ROWS, since
 from tests.live.cut_network import cut_network
@@ -44,7 +44,7 @@ def stage() -> Iterator[Servers]:
         cut_network() as network,
         servers(network, Path(name)) as found,
     ):
-        made = scratch.make(found.postgres(database="postgres"), DATABASE)
+        made = sources.make(found.postgres(database="postgres"), DATABASE)
         install(made, "uyuni.sql", "pillar.sql", "pillar_changes.sql")
         made.run(OWNERS + ROWS)
         found.copy()

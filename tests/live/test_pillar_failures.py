@@ -15,7 +15,7 @@ import psycopg2
 import pytest
 import trustme
 
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.live
-IDS = scratch.ids(1000)[:50]
-SOURCE = forms.FORMS["improved"].options()
+IDS = sources.ids(1000)[:50]
+SOURCE = schema.FORMS["improved"].options()
 PREFIX = "Failed to load ext_pillar postgres: "
 REPORTS = PREFIX + "the database reports {}, see the log of the master"
 SILENT = f"{PREFIX}there is no connection to the database, see the log of the master"
@@ -32,10 +32,10 @@ BACKENDS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() 
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with the pillars of fifty minions, on a server of this machine's."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        yield scratch.filled(server, "failures", "improved", IDS)
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        yield sources.filled(server, "failures", "improved", IDS)
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def errors(pillar: dict[str, Any]) -> list[str]:
     return list(pillar["_errors"])
 
 
-def failed(salt: Salt, database: scratch.Database, *queries: str, **more: object) -> list[str]:
+def failed(salt: Salt, database: sources.Database, *queries: str, **more: object) -> list[str]:
     """Return the errors of the pillar that these queries make."""
-    source = [{"postgres": list(queries or forms.FUNCTION)}]
+    source = [{"postgres": list(queries or schema.FUNCTION)}]
     (pillar,) = salt.act("compile", options(database.server, source, **more), IDS[:1])
     return errors(pillar)
 
@@ -65,7 +65,7 @@ def deaf() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_database_is_down(salt: Salt, database: scratch.Database, deaf: int) -> None:
+def test_database_is_down(salt: Salt, database: sources.Database, deaf: int) -> None:
     """Nobody listens."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
@@ -73,23 +73,23 @@ def test_database_is_down(salt: Salt, database: scratch.Database, deaf: int) -> 
     assert failed(salt, database, port=port) == [SILENT]
 
 
-def test_password_is_wrong(salt: Salt, database: scratch.Database) -> None:
+def test_password_is_wrong(salt: Salt, database: sources.Database) -> None:
     """The server refuses the user."""
     assert failed(salt, database, **{"pass": "wrong"}) == [SILENT]
 
 
-def test_table_is_missing(salt: Salt, database: scratch.Database) -> None:
+def test_table_is_missing(salt: Salt, database: sources.Database) -> None:
     """The kind of the error reaches the minion, neither the query nor the server's words do."""
     query = "SELECT secret FROM nosuch WHERE id = %s"
     assert failed(salt, database, query) == [REPORTS.format("UndefinedTable (42P01)")]
 
 
-def test_second_query_is_broken(salt: Salt, database: scratch.Database) -> None:
+def test_second_query_is_broken(salt: Salt, database: sources.Database) -> None:
     """What the first query gave is not a pillar."""
-    assert failed(salt, database, *forms.FUNCTION, "SELECT 1 +") == [REPORTS.format("SyntaxError (42601)")]
+    assert failed(salt, database, *schema.FUNCTION, "SELECT 1 +") == [REPORTS.format("SyntaxError (42601)")]
 
 
-def test_backend_is_killed_in_a_query(salt: Salt, database: scratch.Database) -> None:
+def test_backend_is_killed_in_a_query(salt: Salt, database: sources.Database) -> None:
     """A connection that breaks on the way is an error, on a new connection and on a kept one."""
     # the connection is reset in the same message, so the query stands at its end
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%SELECT pg_sleep(60)'"
@@ -102,19 +102,19 @@ def test_backend_is_killed_in_a_query(salt: Salt, database: scratch.Database) ->
         assert "_errors" not in pillar
 
 
-def test_statement_timeout(salt: Salt, database: scratch.Database) -> None:
+def test_statement_timeout(salt: Salt, database: sources.Database) -> None:
     """The server cancels what takes too long."""
     expected = [REPORTS.format("QueryCanceled (57014)")]
     assert failed(salt, database, "SELECT pg_sleep(60)", statement_timeout=0.2) == expected
 
 
-def test_server_never_answers(salt: Salt, database: scratch.Database, deaf: int) -> None:
+def test_server_never_answers(salt: Salt, database: sources.Database, deaf: int) -> None:
     """Connecting ends after connect_timeout."""
     assert failed(salt, database, port=deaf, connect_timeout=2) == [SILENT]
 
 
 def test_refresh_in_an_outage_leaves_no_old_value(
-    salt: Salt, database: scratch.Database, deaf: int, tmp_path: Path
+    salt: Salt, database: sources.Database, deaf: int, tmp_path: Path
 ) -> None:
     """With pillar_cache, the error is served and stored, and a refresh recovers at once.
 
@@ -141,17 +141,17 @@ def test_refresh_in_an_outage_leaves_no_old_value(
     assert cached() == pillar
 
 
-def test_no_pillar_is_short_while_the_server_restarts(database: scratch.Database, tmp_path: Path) -> None:
+def test_no_pillar_is_short_while_the_server_restarts(database: sources.Database, tmp_path: Path) -> None:
     """2,000 compiles in four processes while the server restarts three times: each is complete or an error."""
     with ExitStack() as stack:
         workers = [stack.enter_context(patched(tmp_path / str(number))) for number in range(4)]
-        expected = [forms.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
+        expected = [schema.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
         rounds: list[list[str]] = []
 
         def work(salt: Salt) -> None:
             for _ in range(10):
                 found = salt.compile(database.server, SOURCE, IDS)
-                rounds.append([forms.canonical(pillar) for pillar in found])
+                rounds.append([schema.canonical(pillar) for pillar in found])
 
         with ThreadPoolExecutor(4) as pool:
             done = [pool.submit(work, salt) for salt in workers]
@@ -161,15 +161,15 @@ def test_no_pillar_is_short_while_the_server_restarts(database: scratch.Database
                 until(lambda: alive(database), Deadline(60), lambda: "the server does not come back")
             for one in done:
                 one.result()
-        after = [forms.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
+        after = [schema.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
     found = [(pillar, wanted) for pillars in rounds for pillar, wanted in zip(pillars, expected, strict=True)]
     wrong = {pillar for pillar, wanted in found if pillar != wanted}
     assert len(found) == 2000
-    assert wrong <= {forms.canonical({"_errors": [SILENT]})}
+    assert wrong <= {schema.canonical({"_errors": [SILENT]})}
     assert after == expected
 
 
-def killed(database: scratch.Database) -> bool:
+def killed(database: sources.Database) -> bool:
     """Kill a connection of somebody else's, if there is one, upon which the server restarts itself."""
     found = database.run(BACKENDS)
     if found:
@@ -177,7 +177,7 @@ def killed(database: scratch.Database) -> bool:
     return bool(found)
 
 
-def alive(database: scratch.Database) -> bool:
+def alive(database: sources.Database) -> bool:
     """Say whether the server answers."""
     try:
         database.run("SELECT 1")
@@ -186,7 +186,7 @@ def alive(database: scratch.Database) -> bool:
     return True
 
 
-def test_table_can_be_altered_under_load(database: scratch.Database, salt: Salt) -> None:
+def test_table_can_be_altered_under_load(database: sources.Database, salt: Salt) -> None:
     """A lock on the table is there within a second, as no session sits in a transaction after its compile."""
     sitting = "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in%' AND state_change < now() - interval '9 s'"
     states: set[int] = set()
@@ -204,7 +204,7 @@ def test_table_can_be_altered_under_load(database: scratch.Database, salt: Salt)
     assert found in ([], [("idle",)])
 
 
-def test_sslmode_verify_full(database: scratch.Database, salt: Salt, tmp_path: Path) -> None:
+def test_sslmode_verify_full(database: sources.Database, salt: Salt, tmp_path: Path) -> None:
     """A server with a certificate of the right authority is taken and its connection kept; another one is refused."""
     home = Path(database.run("SHOW data_directory")[0][0])
     authority, other = trustme.CA(), trustme.CA()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import forms, schema, scratch
+from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, patched
 from tests.live.pillar_files import UYUNI
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 # the RFC's own function leaves the order of the categories of one owner to the disk
 ORDERED = ("four", "target", "improved")
-IDS = scratch.ids(1000)[:60]
+IDS = sources.ids(1000)[:60]
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -37,15 +37,15 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 
 
 @pytest.fixture(scope="module")
-def databases(server: Postgres) -> dict[str, scratch.Database]:
+def databases(server: Postgres) -> dict[str, sources.Database]:
     """Return a database of each form with the same rows."""
-    return {name: scratch.filled(server, f"form_{name}", name, IDS) for name in forms.FORMS}
+    return {name: sources.filled(server, f"form_{name}", name, IDS) for name in schema.FORMS}
 
 
 @pytest.fixture
-def empty(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
+def empty(server: Postgres, request: pytest.FixtureRequest) -> sources.Database:
     """Return a database of the improved form with two organisations, three groups and one minion in all three."""
-    made = scratch.make(server, f"empty_{abs(hash(request.node.name))}", "improved")
+    made = sources.make(server, f"empty_{abs(hash(request.node.name))}", "improved")
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (1, 'a', '', 1), (2, 'b', '', 1), (10, 'c', '', 1)")
     made.run("INSERT INTO rhnServer VALUES (7, 1, 'web')")
@@ -54,19 +54,19 @@ def empty(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
     return made
 
 
-def pillars(salt: Salt, database: scratch.Database, form: str, *, ordered: bool = True) -> list[str]:
+def pillars(salt: Salt, database: sources.Database, form: str, *, ordered: bool = True) -> list[str]:
     """Return the pillars of all minions as canonical JSON."""
-    found = salt.compile(database.server, forms.FORMS[form].options(ordered=ordered), IDS)
+    found = salt.compile(database.server, schema.FORMS[form].options(ordered=ordered), IDS)
     assert not any("_errors" in pillar for pillar in found), found[0]["_errors"]
-    return [forms.canonical(pillar) for pillar in found]
+    return [schema.canonical(pillar) for pillar in found]
 
 
-def ask(database: scratch.Database, minion: str = "web") -> list[object]:
+def ask(database: sources.Database, minion: str = "web") -> list[object]:
     """Return what the function gives."""
     return [pillar for (pillar,) in database.run("SELECT suse_minion_pillars(%s)", minion)]
 
 
-def test_all_forms_give_identical_pillars(salt: Salt, databases: dict[str, scratch.Database]) -> None:
+def test_all_forms_give_identical_pillars(salt: Salt, databases: dict[str, sources.Database]) -> None:
     """Function, four queries and target queries: the same bytes for each minion."""
     expected = pillars(salt, databases["improved"], "improved")
     assert len(set(expected)) == len(IDS)
@@ -80,10 +80,10 @@ def keys(pillar: object) -> object:
 
 
 @pytest.mark.parametrize("form", ["four", "target"])
-def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
+def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str, sources.Database], form: str) -> None:
     """Without an order every pillar is complete; only which of two groups wins is left to the disk."""
-    as_written = salt.compile(databases[form].server, forms.FORMS[form].options(ordered=False), IDS)
-    ordered = salt.compile(databases[form].server, forms.FORMS[form].options(), IDS)
+    as_written = salt.compile(databases[form].server, schema.FORMS[form].options(ordered=False), IDS)
+    ordered = salt.compile(databases[form].server, schema.FORMS[form].options(), IDS)
     assert [keys({**pillar, "saltbed": None}) for pillar in as_written] == [
         keys({**pillar, "saltbed": None}) for pillar in ordered
     ]
@@ -91,7 +91,7 @@ def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str,
         assert set(one["saltbed"]["categories"]) == set(other["saltbed"]["categories"])
 
 
-def test_function_returns_the_rows_of_the_rfc(databases: dict[str, scratch.Database]) -> None:
+def test_function_returns_the_rows_of_the_rfc(databases: dict[str, sources.Database]) -> None:
     """The improved function gives the same rows, scope by scope; the RFC leaves the order within one of them open."""
     for minion in IDS:
         rows = [
@@ -102,15 +102,15 @@ def test_function_returns_the_rows_of_the_rfc(databases: dict[str, scratch.Datab
 
 
 @pytest.mark.parametrize("form", ORDERED)
-def test_order_on_the_disk_does_not_matter(salt: Salt, databases: dict[str, scratch.Database], form: str) -> None:
+def test_order_on_the_disk_does_not_matter(salt: Salt, databases: dict[str, sources.Database], form: str) -> None:
     """Rows that are shuffled on the disk give the same pillars."""
     expected = pillars(salt, databases[form], form)
     for _ in range(3):
-        forms.shuffle(databases[form].server.dsn, forms.FORMS[form])
+        schema.shuffle(databases[form].server.dsn, schema.FORMS[form])
         assert pillars(salt, databases[form], form) == expected
 
 
-def test_scopes_override_in_order(salt: Salt, empty: scratch.Database) -> None:
+def test_scopes_override_in_order(salt: Salt, empty: sources.Database) -> None:
     """Everyone, organisation, group, minion: each overrides the one before, and nested keys merge."""
     scopes = (("NULL", "NULL", "NULL"), ("NULL", "NULL", "1"), ("NULL", "1", "NULL"), ("7", "NULL", "NULL"))
     for number, (minion, group, org) in reversed(list(enumerate(scopes))):
@@ -119,11 +119,11 @@ def test_scopes_override_in_order(salt: Salt, empty: scratch.Database) -> None:
             "INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar) "  # noqa: S608 - numbers
             f"VALUES ({minion}, {group}, {org}, 'a', jsonb_build_object('deep', jsonb_build_object({keys})))"
         )
-    (found,) = salt.compile(empty.server, forms.FORMS["improved"].options(), ["web"])
+    (found,) = salt.compile(empty.server, schema.FORMS["improved"].options(), ["web"])
     assert found == {"deep": {"v0": 0, "v1": 1, "v2": 2, "v3": 3}}
 
 
-def test_groups_are_in_order_of_id(empty: scratch.Database) -> None:
+def test_groups_are_in_order_of_id(empty: sources.Database) -> None:
     """The highest id wins, by number."""
     for group in (10, 2, 1):
         row = "INSERT INTO suseSaltPillars (group_id, category, pillar) VALUES (%s, %s, jsonb_build_object('v', %s))"
@@ -132,7 +132,7 @@ def test_groups_are_in_order_of_id(empty: scratch.Database) -> None:
     assert ask(empty) == [{"v": 1}, {"v": 1}, {"v": 2}, {"v": 2}, {"v": 10}, {"v": 10}]
 
 
-def test_pillars_are_compressed_with_lz4(empty: scratch.Database) -> None:
+def test_pillars_are_compressed_with_lz4(empty: sources.Database) -> None:
     """A large pillar is, if the server can; if it cannot, the form is installed all the same."""
     algorithms = empty.run("SELECT enumvals FROM pg_settings WHERE name = 'default_toast_compression'")
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', jsonb_build_object('b', repeat('c', 3000)))")
@@ -141,7 +141,7 @@ def test_pillars_are_compressed_with_lz4(empty: scratch.Database) -> None:
         assert best == ("lz4" if "lz4" in algorithms[0][0] else "pglz")
 
 
-def test_unknown_minion_gets_nothing(empty: scratch.Database) -> None:
+def test_unknown_minion_gets_nothing(empty: sources.Database) -> None:
     """Pillars of everyone are for everyone that is known."""
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{\"secret\": 1}')")
     assert ask(empty) == [{"secret": 1}]
@@ -158,7 +158,7 @@ def test_unknown_minion_gets_nothing(empty: scratch.Database) -> None:
     ],
     ids=["second global row", "scalar", "array", "two targets"],
 )
-def test_bad_rows_are_refused(empty: scratch.Database, columns: str, values: str, constraint: str) -> None:
+def test_bad_rows_are_refused(empty: sources.Database, columns: str, values: str, constraint: str) -> None:
     """The schema refuses what no pillar can be."""
     empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{}')")
     with pytest.raises(psycopg2.IntegrityError, match=constraint):
@@ -177,8 +177,8 @@ def test_bad_rows_are_refused(empty: scratch.Database, columns: str, values: str
 )
 def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> None:
     """The pillars of a minion, a group or an organisation go with it."""
-    made = scratch.make(server, f"orphans_{form}_{table}", form)
-    fill = forms.fill_target if form == "target" else schema.fill
+    made = sources.make(server, f"orphans_{form}_{table}", form)
+    fill = schema.fill_target if form == "target" else schema.fill
     fill(made.server.dsn, ["a", "b"], 1, schema.Scale(organisations=2, groups=2, memberships=1))
     target = """SELECT DISTINCT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*')
                 FROM suseSaltPillars LEFT JOIN suseMinionInfo USING (server_id)"""
@@ -192,23 +192,23 @@ def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> 
     assert {one for (one,) in made.run(target)} == left
 
 
-@pytest.mark.parametrize("form", list(forms.FORMS))
-def test_installing_twice_changes_nothing(databases: dict[str, scratch.Database], form: str) -> None:
+@pytest.mark.parametrize("form", list(schema.FORMS))
+def test_installing_twice_changes_nothing(databases: dict[str, sources.Database], form: str) -> None:
     """A second run of the files leaves tables and rows as they are."""
     made = databases[form]
     shape = """SELECT table_name, column_name, data_type FROM information_schema.columns
                WHERE table_schema = 'public' ORDER BY 1, 2"""
     before = made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()
-    forms.install(made.server.dsn, forms.FORMS[form])
+    schema.install_form(made.server.dsn, schema.FORMS[form])
     assert (made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()) == before
 
 
 def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
     """The RFC's table becomes the improved one in place, and gives the same pillars."""
-    made = scratch.filled(server, "upgraded", "rfc", IDS)
+    made = sources.filled(server, "upgraded", "rfc", IDS)
     rows = "SELECT id, server_id, group_id, org_id, category, pillar FROM suseSaltPillars ORDER BY id"
     before, expected = made.run(rows), pillars(salt, made, "rfc")
-    forms.install(made.server.dsn, forms.FORMS["improved"])
+    schema.install_form(made.server.dsn, schema.FORMS["improved"])
     assert made.run(rows) == before
     assert pillars(salt, made, "improved") == expected
     assert made.run("SELECT DISTINCT level FROM suseSaltPillars ORDER BY 1") == [(0,), (1,), (2,), (3,)]
@@ -223,10 +223,10 @@ def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
 )
 def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, message: str) -> None:
     """Rows that break the new rules stop the upgrade before it changes anything."""
-    made = scratch.make(server, f"refused_{abs(hash(rows))}", "rfc")
+    made = sources.make(server, f"refused_{abs(hash(rows))}", "rfc")
     made.run(f"INSERT INTO suseSaltPillars (category, pillar) VALUES {rows}")  # noqa: S608 - from above
     with pytest.raises(psycopg2.errors.RaiseException, match=message):
-        forms.install(made.server.dsn, forms.FORMS["improved"])
+        schema.install_form(made.server.dsn, schema.FORMS["improved"])
     columns = "SELECT count(*) FROM information_schema.columns WHERE table_name = 'susesaltpillars'"
     assert (made.count(), made.run(columns)) == (3, [(6,)])
 
@@ -234,29 +234,29 @@ def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, mes
 def test_function_uses_indexes(server: Postgres) -> None:
     """With many rows the improved form never reads the whole table, with a plan for one minion and with one for all."""
     ids = [f"minion-{number:05d}" for number in range(2000)]
-    made = scratch.filled(server, "many", "improved", ids)
+    made = sources.filled(server, "many", "improved", ids)
     # one session: it makes a plan for each of the first five, and one for all others
     asked = ids[::100]
-    assert made.run(scratch.CALL * len(asked) + scratch.SCANS, *asked) == [(0,)]
-    assert made.run(f"TABLE suseSaltPillars; {scratch.SCANS}") == [(1,)]
+    assert made.run(sources.CALL * len(asked) + sources.SCANS, *asked) == [(0,)]
+    assert made.run(f"TABLE suseSaltPillars; {sources.SCANS}") == [(1,)]
 
 
 def test_function_uses_indexes_of_uyuni(server: Postgres) -> None:
     """So it does over Uyuni's own table, whose view has the levels, and installing twice changes nothing."""
     ids = [f"minion-{number:05d}" for number in range(2000)]
-    made = scratch.filled(server, "many_uyuni", "rfc", ids)
+    made = sources.filled(server, "many_uyuni", "rfc", ids)
     columns = "id, server_id, group_id, org_id, category, pillar"
     made.run(f"CREATE TABLE kept AS SELECT {columns} FROM suseSaltPillars; DROP TABLE suseSaltPillars; {UYUNI}")  # noqa: S608 - own text
     made.run(f"INSERT INTO suseSaltPillar ({columns}) TABLE kept; CREATE TABLE suseSaltPillars (id NUMERIC)")
     with pytest.raises(psycopg2.errors.WrongObjectType, match="is not a view"):
-        forms.install(made.server.dsn, forms.FORMS["improved"])
+        schema.install_form(made.server.dsn, schema.FORMS["improved"])
     made.run("DROP TABLE suseSaltPillars; ANALYZE suseSaltPillar")
     for _ in range(2):
-        forms.install(made.server.dsn, forms.FORMS["improved"])
-    asked, scans = ids[::100], scratch.SCANS.replace("suseSaltPillars", "suseSaltPillar")
-    assert made.run(scratch.CALL * len(asked) + scans, *asked) == [(0,)]
+        schema.install_form(made.server.dsn, schema.FORMS["improved"])
+    asked, scans = ids[::100], sources.SCANS.replace("suseSaltPillars", "suseSaltPillar")
+    assert made.run(sources.CALL * len(asked) + scans, *asked) == [(0,)]
     assert made.run(f"TABLE suseSaltPillar; {scans}") == [(1,)]
-    many = scratch.filled(server, "many_ours", "improved", ids)
+    many = sources.filled(server, "many_ours", "improved", ids)
     for minion in asked:
         found = [one.run("SELECT suse_minion_pillars(%s)", minion) for one in (made, many)]
         assert found[0] == found[1]

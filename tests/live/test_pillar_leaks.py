@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 from harness.saltprocess.process import SaltProcess
@@ -52,10 +52,10 @@ LAST = "SELECT jsonb_build_object('last', lastval())"
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with what the statements need."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "leaks")
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        made = sources.make(server, "leaks")
         made.run(SET_UP)
         yield made
 
@@ -81,7 +81,7 @@ def probed(salt: Salt, server: Postgres, **more: object) -> tuple[dict[str, Any]
     return found, found.pop("pid", None)
 
 
-def test_a_thousand_statements_leave_nothing(salt: Salt, database: scratch.Database) -> None:
+def test_a_thousand_statements_leave_nothing(salt: Salt, database: sources.Database) -> None:
     """Each is followed by another minion's compile, which sees what it sees on a fresh connection."""
     random = Random(SEED)  # noqa: S311 - nothing secret
     statements = Statements(random, database)
@@ -109,7 +109,7 @@ def test_a_thousand_statements_leave_nothing(salt: Salt, database: scratch.Datab
     assert kept > STATEMENTS / 3
 
 
-def test_grain_is_no_sql_after_another_minion(salt: Salt, database: scratch.Database) -> None:
+def test_grain_is_no_sql_after_another_minion(salt: Salt, database: sources.Database) -> None:
     """A query that turns off standard_conforming_strings does not make a later one's values injectable."""
     off = "SELECT jsonb_build_object('off', set_config('standard_conforming_strings', 'off', false))"
     evil = "\\' || (SELECT 'secret') || '"
@@ -119,7 +119,7 @@ def test_grain_is_no_sql_after_another_minion(salt: Salt, database: scratch.Data
         assert found == {"me": evil}
 
 
-def test_left_over_encoding_garbles_nothing(salt: Salt, database: scratch.Database) -> None:
+def test_left_over_encoding_garbles_nothing(salt: Salt, database: sources.Database) -> None:
     """Neither the rest of the same compile nor the next one reads text of another encoding."""
     latin = "SELECT jsonb_build_object('latin', set_config('client_encoding', 'LATIN1', false))"
     text = "SELECT jsonb_build_object('text', E'\\u00c3\\u00a9')"
@@ -130,7 +130,7 @@ def test_left_over_encoding_garbles_nothing(salt: Salt, database: scratch.Databa
 
 @pytest.mark.parametrize("query", ["-- x", ";", "/* x */"])
 @pytest.mark.parametrize("count", [1, 2])
-def test_query_of_nothing_is_an_error(salt: Salt, database: scratch.Database, query: str, count: int) -> None:
+def test_query_of_nothing_is_an_error(salt: Salt, database: sources.Database, query: str, count: int) -> None:
     """It puts nothing of ours into the pillar, neither as the first nor as a later query."""
     first = "SELECT jsonb_build_object('a', 1)"
     pillar = compiled(salt, database.server, *[first, query][-count:])
@@ -138,7 +138,7 @@ def test_query_of_nothing_is_an_error(salt: Salt, database: scratch.Database, qu
     assert len(pillar["_errors"]) == 1
 
 
-def test_queries_of_a_compile_see_one_state(salt: Salt, database: scratch.Database) -> None:
+def test_queries_of_a_compile_see_one_state(salt: Salt, database: sources.Database) -> None:
     """A row that moves from one group to another between two queries is in exactly one answer."""
     database.run("DROP TABLE IF EXISTS moving; CREATE TABLE moving (place INTEGER, pillar JSONB)")
     database.run("INSERT INTO moving VALUES (1, '{\"row\": 1}')")
@@ -159,7 +159,7 @@ def test_queries_of_a_compile_see_one_state(salt: Salt, database: scratch.Databa
             assert found.result()["row"] == 1
 
 
-def test_revoked_right_breaks_nothing(salt: Salt, database: scratch.Database) -> None:
+def test_revoked_right_breaks_nothing(salt: Salt, database: sources.Database) -> None:
     """Without the right to call the function that frees locks, the session ends, and no lock stays."""
     database.run("REVOKE EXECUTE ON FUNCTION pg_advisory_unlock_all() FROM PUBLIC")
     database.run("DROP ROLE IF EXISTS limited; CREATE ROLE limited LOGIN PASSWORD 'limited'")
@@ -171,7 +171,7 @@ def test_revoked_right_breaks_nothing(salt: Salt, database: scratch.Database) ->
         assert found["locks"] is None
 
 
-def test_large_result_leaves_no_memory(database: scratch.Database) -> None:
+def test_large_result_leaves_no_memory(database: sources.Database) -> None:
     """The memory that libpq keeps for the largest value goes with the connection."""
     big = "SELECT jsonb_build_object('a', repeat('x', 50000000))"
     settings = {"postgres": database.server.salt_options()}

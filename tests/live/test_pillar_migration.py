@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 from harness.saltprocess.process import SaltProcess
@@ -31,7 +31,7 @@ ROWS = "SELECT server_id, group_id, org_id, category, pillar FROM suseSaltPillar
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -43,13 +43,13 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 
 
 @pytest.fixture(params=["ours", "uyuni"])
-def database(server: Postgres, request: pytest.FixtureRequest) -> scratch.Database:
+def database(server: Postgres, request: pytest.FixtureRequest) -> sources.Database:
     """Return a database with two organisations, two groups and five minions, and no pillar; also over Uyuni's table."""
-    made = scratch.make(server, f"migration_{abs(hash(request.node.name))}")
-    forms.install(made.server.dsn, forms.Form("owners", ("uyuni.sql",), (), ()))
+    made = sources.make(server, f"migration_{abs(hash(request.node.name))}")
+    schema.install_form(made.server.dsn, schema.Form("owners", ("uyuni.sql",), (), ()))
     if request.param == "uyuni":
         made.run(UYUNI)
-    forms.install(made.server.dsn, forms.Form(request.param, ("pillar.sql",), (), ()))
+    schema.install_form(made.server.dsn, schema.Form(request.param, ("pillar.sql",), (), ()))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(IDS, 1):
@@ -103,7 +103,7 @@ def done(salt: Salt, postgres: Postgres, files: Files, **arguments: object) -> d
     return result
 
 
-def test_import_and_import_again(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_import_and_import_again(salt: Salt, database: sources.Database, files: Files) -> None:
     """Each file becomes a row, a second import changes nothing, and the pillars are those of the files."""
     report = done(salt, database.server, files)
     # 23 pillars in files, the order, four formulas without data
@@ -121,14 +121,14 @@ def test_import_and_import_again(salt: Salt, database: scratch.Database, files: 
     assert sorted(formulas) == [("formula-ntp",), ("formula-own",)]
 
 
-def test_dry_run_changes_nothing(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_dry_run_changes_nothing(salt: Salt, database: sources.Database, files: Files) -> None:
     """The report of a dry run is that of an import, and the table stays as it is."""
     report = done(salt, database.server, files, dry_run=True)
     assert (report["imported"], database.count()) == (False, 0)
     assert {**report, "imported": True} == done(salt, database.server, files)
 
 
-def test_number_that_changes_its_form_is_a_change(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_number_that_changes_its_form_is_a_change(salt: Salt, database: sources.Database, files: Files) -> None:
     """PostgreSQL takes 1.5 and 1.50 for equal; a template doesn't take 2 for 2.0."""
     path = Path(files["pillar_data"]) / "pillar_web.yml"
     path.write_text("{org_id: 1, number: 2}")
@@ -139,7 +139,7 @@ def test_number_that_changes_its_form_is_a_change(salt: Salt, database: scratch.
     assert database.run(row) == [('{"number": 2.0, "org_id": 1}',)]
 
 
-def test_missing_data_of_a_formula_keep_their_row(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_missing_data_of_a_formula_keep_their_row(salt: Salt, database: sources.Database, files: Files) -> None:
     """A second import with fewer files leaves the rows of the first one alone."""
     done(salt, database.server, files)
     rows = database.run(ROWS)
@@ -149,7 +149,7 @@ def test_missing_data_of_a_formula_keep_their_row(salt: Salt, database: scratch.
     assert database.run(ROWS) == rows
 
 
-def test_import_gives_up_where_somebody_writes(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_import_gives_up_where_somebody_writes(salt: Salt, database: sources.Database, files: Files) -> None:
     """It does not wait for a writer for ever."""
     with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLE suseSaltPillars IN ROW EXCLUSIVE MODE")
@@ -158,7 +158,7 @@ def test_import_gives_up_where_somebody_writes(salt: Salt, database: scratch.Dat
     assert database.count() == 0
 
 
-def test_bad_file_is_named(salt: Salt, database: scratch.Database, files: Files) -> None:
+def test_bad_file_is_named(salt: Salt, database: sources.Database, files: Files) -> None:
     """A broken file stops the import; strangers are told and stop nothing."""
     pillar = Path(files["pillar_data"])
     (pillar / "pillar_gone.yml").write_text("a: 1")
@@ -171,7 +171,7 @@ def test_bad_file_is_named(salt: Salt, database: scratch.Database, files: Files)
     assert (answer["retcode"], answer["result"]["imported"], database.count()) == (1, False, 0)
 
 
-def test_killed_import_leaves_nothing(database: scratch.Database, files: Files, tmp_path: Path) -> None:
+def test_killed_import_leaves_nothing(database: sources.Database, files: Files, tmp_path: Path) -> None:
     """An import that dies before its end, with rows already sent, changes nothing."""
     # the import waits for this lock after all its reading of files, before it writes into the table
     with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
@@ -206,7 +206,7 @@ def ext_pillar(minion_id, pillar, *args):
 
 def test_compare_finds_seeded_differences(salt: Salt, server: Postgres, tmp_path: Path) -> None:
     """Fifty of 200 minions differ by one value: each is named with its value, and no other."""
-    made = scratch.filled(server, "compared", "improved", scratch.ids(200))
+    made = sources.filled(server, "compared", "improved", sources.ids(200))
     made.run("CREATE TABLE before AS SELECT id, server_id, group_id, org_id, category, pillar FROM suseSaltPillars")
     (tmp_path / "pillar").mkdir()
     (tmp_path / "pillar" / "suma_minion.py").write_text(SUMA_MINION)

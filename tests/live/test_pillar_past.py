@@ -16,7 +16,7 @@ from tests.live.pillar_files import install
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.database import scratch
+    from harness.database import sources
 
 pytestmark = pytest.mark.live
 SEED = 20
@@ -47,16 +47,16 @@ class Uyuni:
     salt: Salt
     source: dict[str, Any]
 
-    def served(self, database: scratch.Database) -> dict[str, Any]:
+    def served(self, database: sources.Database) -> dict[str, Any]:
         """Return the pillar of each minion now."""
         return dict(zip(MINIONS, self.salt.compile(database.server, [self.source], MINIONS), strict=True))
 
-    def ask(self, database: scratch.Database, function: str, **arguments: object) -> Any:
+    def ask(self, database: sources.Database, function: str, **arguments: object) -> Any:
         """Return what a function of the runner gives."""
         answer = self.salt.act("run", options(database.server, [self.source]), f"pillar_sql.{function}", arguments)
         return answer["result"]
 
-    def refused(self, database: scratch.Database, function: str = "show", **arguments: object) -> str:
+    def refused(self, database: sources.Database, function: str = "show", **arguments: object) -> str:
         """Return the error of a function of the runner."""
         answer = self.salt.act("run", options(database.server, [self.source]), f"pillar_sql.{function}", arguments)
         assert answer["retcode"] != 0, answer
@@ -74,20 +74,20 @@ def uyuni(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Uyuni]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def template(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with pillars and their history, over our table and over Uyuni's."""
     with model(request.param, tmp_path_factory.mktemp("server")) as made:
         yield made
 
 
 @pytest.fixture
-def database(template: scratch.Database, request: pytest.FixtureRequest) -> Iterator[scratch.Database]:
+def database(template: sources.Database, request: pytest.FixtureRequest) -> Iterator[sources.Database]:
     """Yield a copy of the database."""
     with copied(template, request.node.name) as made:
         yield made
 
 
-def edit(database: scratch.Database, owner: dict[str, Any], category: str, pillar: dict[str, Any] | None) -> None:
+def edit(database: sources.Database, owner: dict[str, Any], category: str, pillar: dict[str, Any] | None) -> None:
     """Write or delete a row."""
     place = (NUMBERS.get(owner.get("minion", "")), owner.get("group"), owner.get("organization"), category)
     if pillar is None:
@@ -109,7 +109,7 @@ def drawn(draw: Random) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
     return owner, category, draw.choice([pillar, pillar, pillar, None])
 
 
-def step(database: scratch.Database, draw: Random) -> None:
+def step(database: sources.Database, draw: Random) -> None:
     """Change something: a row, the owner of a row, or the groups of a minion."""
     if draw.random() < 0.7:
         edit(database, *drawn(draw))
@@ -121,7 +121,7 @@ def step(database: scratch.Database, draw: Random) -> None:
         database.run("INSERT INTO rhnServerGroupMembers VALUES (%s, %s)", *member)
 
 
-def test_every_step_of_the_past(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_every_step_of_the_past(uyuni: Uyuni, database: sources.Database) -> None:
     """After many changes each minion has, at each time between two, the pillar that it was served then."""
     draw = Random(SEED)  # noqa: S311 - repeatable
     past = []
@@ -135,7 +135,7 @@ def test_every_step_of_the_past(uyuni: Uyuni, database: scratch.Database) -> Non
     assert uyuni.ask(database, "show", minion="web1") == uyuni.served(database)["web1"]
 
 
-def test_what_is_not_known(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_what_is_not_known(uyuni: Uyuni, database: sources.Database) -> None:
     """A time before the history, one to come, and what no history has are refused, with what to do."""
     ((at,),) = database.run(NOW)
     assert "name a time from" in uyuni.refused(database, minion="web1", at="2020-01-01")
@@ -182,7 +182,7 @@ def test_installed_again(uyuni: Uyuni, database: scratch.Database) -> None:
     assert uyuni.ask(database, "show", minion="web1", at=at)["own"] == 2
 
 
-def test_preview_says_what_an_edit_does(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_preview_says_what_an_edit_does(uyuni: Uyuni, database: sources.Database) -> None:
     """What a preview says of random edits is what becomes of the pillars, and it changes nothing itself."""
     draw = Random(SEED)  # noqa: S311 - repeatable
     changed = 0
@@ -204,7 +204,7 @@ def test_preview_says_what_an_edit_does(uyuni: Uyuni, database: scratch.Database
     assert changed > STEPS / 4
 
 
-def test_edits_that_cannot_be(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_edits_that_cannot_be(uyuni: Uyuni, database: sources.Database) -> None:
     """A row of two owners, of an owner that is not there, or of no pillar is refused."""
     asked = {"function": "preview", "category": "one"}
     assert "A row has one owner" in uyuni.refused(database, **asked, group=1, minion="web1")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import options, patched
 from tests.halts import halted
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 POOLER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-IDS = scratch.ids(1000)[:50]
-SOURCE = forms.FORMS["improved"].options()
+IDS = sources.ids(1000)[:50]
+SOURCE = schema.FORMS["improved"].options()
 PROCESSES, ROUNDS = 4, 3
 # each kind of state that a session may keep
 STATES = {
@@ -75,14 +75,14 @@ NAMES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'from-sa
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with the pillars of fifty minions."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        yield scratch.filled(server, "pooled", "improved", IDS)
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        yield sources.filled(server, "pooled", "improved", IDS)
 
 
 @pytest.fixture
-def pooler(database: scratch.Database, tmp_path: Path) -> Iterator[Postgres]:
+def pooler(database: sources.Database, tmp_path: Path) -> Iterator[Postgres]:
     """Yield the database as PgBouncer offers it, with two connections to share."""
     if POOLER is None:
         pytest.skip("needs PgBouncer: `apt-get install pgbouncer`")
@@ -133,7 +133,7 @@ def _answers(server: Postgres, process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def test_pillars_through_a_pooler(database: scratch.Database, pooler: Postgres, tmp_path: Path) -> None:
+def test_pillars_through_a_pooler(database: sources.Database, pooler: Postgres, tmp_path: Path) -> None:
     """Four processes share two connections: each pillar is its minion's own, and the application keeps its name."""
     setting = "SELECT jsonb_build_object('left', set_config('search_path', %s, false))"
     with patched(tmp_path / "direct") as salt:
@@ -165,7 +165,7 @@ def test_pillars_through_a_pooler(database: scratch.Database, pooler: Postgres, 
 @pytest.mark.parametrize("writes", ["refuse", "rollback"])
 @pytest.mark.parametrize("way", ["direct", "pooled"])
 def test_no_state_reaches_the_next_compile(
-    database: scratch.Database, request: pytest.FixtureRequest, tmp_path: Path, way: str, writes: str
+    database: sources.Database, request: pytest.FixtureRequest, tmp_path: Path, way: str, writes: str
 ) -> None:
     """A query sets it inside a function, and another minion's query sees what it sees in a fresh session."""
     pooler: Postgres = request.getfixturevalue("pooler")
@@ -197,7 +197,7 @@ def test_no_state_reaches_the_next_compile(
         assert wrong == {}
 
 
-def test_server_that_takes_a_query_and_never_answers(database: scratch.Database, tmp_path: Path) -> None:
+def test_server_that_takes_a_query_and_never_answers(database: sources.Database, tmp_path: Path) -> None:
     """A process of the server that is stopped keeps no worker: neither keepalives nor its own limit would end it."""
     source = [{"postgres": ["SELECT jsonb_build_object('pid', pg_backend_pid())"]}]
     with patched(tmp_path) as salt:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.bed.master import PILLAR_QUERY
-from harness.database import scratch
+from harness.database import sources
 from harness.results import runs
 from harness.samples import files as samples
 from patches.features import RELEASES
@@ -48,7 +48,7 @@ def test_pillar_on_a_patched_release(made: Path, tmp_path: Path) -> None:
             scopes = {category.partition("/")[0] for category in pillar["saltbed"]["categories"]}
             assert (pillar["minion_id"], scopes) == (minion, {"global", "organisation", "group", "minion"})
             assert pillar["asked"] == {"id": minion, "os": "Linux"}
-        database = scratch.Database(bed.postgres)
+        database = sources.Database(bed.postgres)
         found = database.run("SELECT state FROM pg_stat_activity WHERE application_name = 'salt'")
         assert 1 <= len(found) <= 5
         database.run("ALTER TABLE suseSaltPillars RENAME TO elsewhere")

@@ -14,7 +14,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings, master
 from harness.bed.settings import temporary_parent
-from harness.database import schema, scratch
+from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
@@ -49,7 +49,7 @@ def test_no_change_is_lost_in_twenty_restarts(root: Path, tmp_path: Path) -> Non
         schema.install(server.postgres.dsn)
         names = [f"minion-{number:05d}" for number in range(MINIONS)]
         schema.fill(server.postgres.dsn, names, 1, schema.Scale())
-        database = scratch.Database(server.postgres)
+        database = sources.Database(server.postgres)
         install(database, "pillar.sql", "pillar_changes.sql")
         settings = BedSettings(
             tree=root / "salt",
@@ -97,7 +97,7 @@ def test_no_change_is_lost_in_twenty_restarts(root: Path, tmp_path: Path) -> Non
     print(f"{RESTARTS} restarts, {MINIONS} minions, 0 lost, longest {max(seconds)} s")
 
 
-def change(database: scratch.Database, value: int) -> None:
+def change(database: sources.Database, value: int) -> None:
     """Change the pillars of all minions, as soon as the server takes it."""
 
     def is_changed() -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 from tests.live.pillar_files import OWNERS, UYUNI, as_role, install, psql
@@ -69,10 +69,10 @@ ATTEMPTS = {
 
 
 @pytest.fixture(scope="module", params=["ours", "uyuni"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with pillars and the role `reader`, over our table and over Uyuni's."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "role")
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        made = sources.make(server, "role")
         install(made, "uyuni.sql")
         made.run(UYUNI if request.param == "uyuni" else "SELECT 1")
         install(made, "pillar.sql", "pillar_changes.sql")
@@ -97,16 +97,16 @@ def fetched(salt: Salt, server: Postgres, *minions: str, **more: object) -> list
     return found
 
 
-def test_role_fetches_pillars(salt: Salt, database: scratch.Database) -> None:
+def test_role_fetches_pillars(salt: Salt, database: sources.Database) -> None:
     """Those of each minion, and none for one that nobody knows."""
     reader = as_role(database, "reader", PASSWORD)
     expected = [{"all": 1, "own": 1}, {"all": 1}, {}]
     assert fetched(salt, reader, "web1", "web2", "nobody") == expected
 
 
-def test_role_hears_of_changes(database: scratch.Database) -> None:
+def test_role_hears_of_changes(database: sources.Database) -> None:
     """The engine's question is the other one that the role may ask."""
-    reader = scratch.Database(as_role(database, "reader", PASSWORD))
+    reader = sources.Database(as_role(database, "reader", PASSWORD))
     ((snapshot, minions),) = reader.run("SELECT * FROM suse_salt_pillar_changes(NULL)")
     assert minions == []
     database.run('UPDATE suseSaltPillars SET pillar = \'{"own": 3, "new": 1}\' WHERE server_id = 3')
@@ -115,7 +115,7 @@ def test_role_hears_of_changes(database: scratch.Database) -> None:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS.values(), ids=ATTEMPTS)
-def test_role_can_do_nothing_else(database: scratch.Database, attempt: str) -> None:
+def test_role_can_do_nothing_else(database: sources.Database, attempt: str) -> None:
     """Each attempt is refused for want of a right."""
     reader = as_role(database, "reader", PASSWORD)
     with closing(psycopg2.connect(reader.dsn)) as connection, connection.cursor() as cursor:
@@ -125,9 +125,9 @@ def test_role_can_do_nothing_else(database: scratch.Database, attempt: str) -> N
     assert caught.value.pgcode == "42501", caught.value
 
 
-def test_function_is_not_led_astray(database: scratch.Database) -> None:
+def test_function_is_not_led_astray(database: sources.Database) -> None:
     """The search path of the caller is not that of the function, and its owner is nobody who can log in."""
-    reader = scratch.Database(as_role(database, "reader", PASSWORD))
+    reader = sources.Database(as_role(database, "reader", PASSWORD))
     database.run("CREATE SCHEMA IF NOT EXISTS evil; GRANT ALL ON SCHEMA evil TO reader")
     reader.run("CREATE TABLE IF NOT EXISTS evil.suseMinionInfo AS SELECT 3 AS server_id, 'web1' AS minion_id")
     found = reader.run("SET search_path = evil, public; SELECT suse_minion_pillars('web1')")
@@ -138,8 +138,8 @@ def test_function_is_not_led_astray(database: scratch.Database) -> None:
 
 def test_role_is_refused_without_the_function(tmp_path: Path) -> None:
     """The file says what to run first, and changes nothing."""
-    with scratch.served(tmp_path) as server:
-        made = scratch.make(server, "empty")
+    with sources.served(tmp_path) as server:
+        made = sources.make(server, "empty")
         done = psql(made, "pillar_role.sql")
         assert done.returncode == 3
         assert "Run sql/pillar.sql first" in done.stderr
@@ -148,7 +148,7 @@ def test_role_is_refused_without_the_function(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["passfile", "PGPASSFILE", "PGSERVICE"])
 def test_password_is_rotated_without_a_restart(
-    database: scratch.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    database: sources.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """A file with the password is read for each new connection; kept ones go on."""
     server = database.server

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
 
@@ -50,10 +50,10 @@ BEGIN CREATE TEMPORARY TABLE left_over (a INTEGER); RETURN mid; END $$;
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with two pillars, a function that makes a temporary table, and a role that sees its own rows."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "sessions")
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        made = sources.make(server, "sessions")
         made.run(ROWS + POLICY + TEMPORARY)
         yield made
 
@@ -74,7 +74,7 @@ def compiled(salt: Salt, server: Postgres, *queries: str, minion: str = "web1", 
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("query", LEFT.values(), ids=LEFT)
-def test_next_compile_begins_anew(salt: Salt, database: scratch.Database, query: str, count: int) -> None:
+def test_next_compile_begins_anew(salt: Salt, database: sources.Database, query: str, count: int) -> None:
     """Neither a query alone nor one in a transaction leaves a trace for the next minion on the same connection."""
     expected = compiled(salt, database.server, STATE)
     assert expected["limit"] == "1min"
@@ -87,7 +87,7 @@ def test_next_compile_begins_anew(salt: Salt, database: scratch.Database, query:
         assert compiled(salt, database.server, STATE) == expected
 
 
-def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: scratch.Database) -> None:
+def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: sources.Database) -> None:
     """What a query sets for its transaction is there for the next one: row security that builds on it works."""
     who = "SELECT set_config('salt.minion', %s, true) AS a, set_config('role', 'reader', true) AS b"
     for minion, value in (("web1", 1), ("web2", 2)):
@@ -99,7 +99,7 @@ def test_queries_of_a_compile_share_a_transaction(salt: Salt, database: scratch.
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("writes", ["refuse", "rollback"])
-def test_what_a_query_writes_is_not_kept(salt: Salt, database: scratch.Database, writes: str, count: int) -> None:
+def test_what_a_query_writes_is_not_kept(salt: Salt, database: sources.Database, writes: str, count: int) -> None:
     """Whether there is one query or more: refused, or rolled back as on stock; nothing holds a lock."""
     database.run("TRUNCATE asked")
     write = "INSERT INTO asked VALUES (%s) RETURNING minion_id, 1"
@@ -116,7 +116,7 @@ def test_what_a_query_writes_is_not_kept(salt: Salt, database: scratch.Database,
     assert states == [("idle",)]
 
 
-def test_broken_query_leaves_no_transaction(salt: Salt, database: scratch.Database) -> None:
+def test_broken_query_leaves_no_transaction(salt: Salt, database: sources.Database) -> None:
     """After an error in the second query the connection is as good as new."""
     assert "_errors" in compiled(salt, database.server, "SELECT pillar FROM pillars", "SELECT 1/0")
     states = database.run("SELECT DISTINCT state FROM pg_stat_activity WHERE application_name = 'salt'")
@@ -125,7 +125,7 @@ def test_broken_query_leaves_no_transaction(salt: Salt, database: scratch.Databa
 
 
 def test_options_of_the_administrator_stay(
-    salt: Salt, database: scratch.Database, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    salt: Salt, database: sources.Database, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """PGOPTIONS and a lower limit of the user are kept, a limit of the configuration is an upper bound."""
     monkeypatch.setenv("PGOPTIONS", "-c search_path=elsewhere")
@@ -139,7 +139,7 @@ def test_options_of_the_administrator_stay(
 
 
 @contextmanager
-def limited(database: scratch.Database, limit: str) -> Iterator[None]:
+def limited(database: sources.Database, limit: str) -> Iterator[None]:
     """Have the database limit the statements of new connections."""
     with closing(psycopg2.connect(database.server.dsn)) as connection, closing(connection.cursor()) as cursor:
         connection.autocommit = True
@@ -161,7 +161,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_custom_setting_is_gone(salt: Salt, database: scratch.Database, kind: str) -> None:
+def test_custom_setting_is_gone(salt: Salt, database: sources.Database, kind: str) -> None:
     """A setting of one minion is not even an empty text for the next one: what it does without is its default."""
     query, body = SETTINGS[kind]
     name = f"app.{'abcde'[list(SETTINGS).index(kind)]}"
@@ -180,7 +180,7 @@ def test_custom_setting_is_gone(salt: Salt, database: scratch.Database, kind: st
     database.run(f"DROP FUNCTION IF EXISTS tenant_{name[-1]}")
 
 
-def test_setting_of_the_role_stays(salt: Salt, database: scratch.Database) -> None:
+def test_setting_of_the_role_stays(salt: Salt, database: sources.Database) -> None:
     """What a role has by default is no reason to end its sessions, and comes back after a change."""
     read = "SELECT jsonb_build_object('tenant', current_setting('app.kept', true), 'pid', pg_backend_pid())"
     database.run(
@@ -201,7 +201,7 @@ def test_setting_of_the_role_stays(salt: Salt, database: scratch.Database) -> No
 
 
 def test_idle_processes_leave_connections_to_others(
-    database: scratch.Database, tmp_path_factory: pytest.TempPathFactory
+    database: sources.Database, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Five processes compile one after the other where a role may have two connections: none of them fails."""
     database.run("CREATE ROLE two LOGIN PASSWORD 'two' CONNECTION LIMIT 2")

@@ -25,7 +25,7 @@ import psutil
 import psycopg2
 import pytest
 
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, patched
 from tests.live.cut_network import cut_network
 from tests.live.pillar_servers import DATABASE, POOL, POOLER_PORT, PORTS, USER, Servers, missing, servers
@@ -39,7 +39,7 @@ COMPILES = int(os.environ.get("SALTBED_SOAK_COMPILES", "100000"))
 KNOWN = re.compile(r"there is no connection to the database|the database reports \w+ \((?:08|25|53|57)\w+\)")
 SEED = int(os.environ.get("SALTBED_SOAK_SEED", "22"))
 WORKERS, BATCH = 8, 10
-IDS = scratch.ids(200)
+IDS = sources.ids(200)
 # what a compile may take: a query in flight when the network drops it, then both servers, tried in turn
 LIMITS = {"connect_timeout": 2, "statement_timeout": 3, "lifetime": 30}
 HANGING_S = 60
@@ -158,7 +158,7 @@ def stage() -> Iterator[Servers]:
         servers(network, Path(name)) as found,
     ):
         server = found.postgres(database="postgres")
-        made = scratch.filled(server, DATABASE, "improved", IDS)
+        made = sources.filled(server, DATABASE, "improved", IDS)
         made.run(
             f"CREATE ROLE {USER} LOGIN PASSWORD %s; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {USER}", "first"
         )
@@ -234,7 +234,7 @@ def _options(stage: Servers, number: int) -> dict[str, Any]:
         place["target_session_attrs"] = "read-write"
     place |= {"user": USER, "db": DATABASE, "passfile": str(stage.passfile), "pass": None, **LIMITS}
     form = "improved" if number % 4 < 2 else "four"
-    return {"postgres": place, "ext_pillar": forms.FORMS[form].options()}
+    return {"postgres": place, "ext_pillar": schema.FORMS[form].options()}
 
 
 def _fail(stage: Servers, chance: random.Random, is_over: Callable[[], bool]) -> tuple[Counter[str], list[int]]:

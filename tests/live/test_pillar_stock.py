@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.saltprocess.patched import Salt, options
 from harness.saltprocess.process import SaltProcess
 
@@ -39,10 +39,10 @@ ACCOUNT = {"user": "reader", "pass": "reader"}
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[scratch.Database]:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Database]:
     """Yield a database with a role that may write into one table and read no other."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "stock")
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        made = sources.make(server, "stock")
         made.run("CREATE TABLE asked (a INTEGER); CREATE TABLE closed (a TEXT, b TEXT)")
         made.run("CREATE ROLE reader LOGIN PASSWORD 'reader'; GRANT SELECT, INSERT ON asked TO reader")
         yield made
@@ -56,7 +56,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         yield Salt(process)
 
 
-def compiled(salt: Salt, database: scratch.Database, *queries: object, minion: str = "web1") -> dict[str, Any]:
+def compiled(salt: Salt, database: sources.Database, *queries: object, minion: str = "web1") -> dict[str, Any]:
     """Return the pillar of a minion."""
     source = options(database.server, [{"postgres": list(queries)}], **ACCOUNT)
     (pillar,) = salt.act("compile", source, [minion])
@@ -65,7 +65,7 @@ def compiled(salt: Salt, database: scratch.Database, *queries: object, minion: s
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_fault_is_silent_on_stock_and_an_error_on_ours(salt: Salt, database: scratch.Database, name: str) -> None:
+def test_fault_is_silent_on_stock_and_an_error_on_ours(salt: Salt, database: sources.Database, name: str) -> None:
     """On stock the pillar is short or empty, or what was written is lost, without a word."""
     queries, on_stock, error = FAULTS[name]
     ours = {"_errors": [ERROR.format(error)]}
@@ -73,14 +73,14 @@ def test_fault_is_silent_on_stock_and_an_error_on_ours(salt: Salt, database: scr
     assert database.run("SELECT count(*) FROM asked") == [(0,)]
 
 
-def test_minion_id_twice(salt: Salt, database: scratch.Database) -> None:
+def test_minion_id_twice(salt: Salt, database: sources.Database) -> None:
     """Stock gives it once."""
     found = compiled(salt, database, "SELECT %s, %s || '!'")
     on_stock = {"_errors": ["Failed to load ext_pillar postgres: tuple index out of range"]}
     assert found == (on_stock if salt.process.tree == "stock" else {"web1": "web1!"})
 
 
-def test_json_needs_no_flag(salt: Salt, database: scratch.Database) -> None:
+def test_json_needs_no_flag(salt: Salt, database: sources.Database) -> None:
     """On stock one field of JSON is an error without `as_json`, which both take."""
     assert compiled(salt, database, MERGED) == {"a": 1}
     found = compiled(salt, database, MERGED["query"])
@@ -88,7 +88,7 @@ def test_json_needs_no_flag(salt: Salt, database: scratch.Database) -> None:
     assert found == (on_stock if salt.process.tree == "stock" else {"a": 1})
 
 
-def test_connections_are_kept(salt: Salt, database: scratch.Database) -> None:
+def test_connections_are_kept(salt: Salt, database: sources.Database) -> None:
     """Stock opens one for each pillar."""
     pids = {compiled(salt, database, "SELECT 'pid', pg_backend_pid()::text")["pid"] for _ in range(20)}
     assert len(pids) == (20 if salt.process.tree == "stock" else 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.database import forms, scratch
+from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, options, patched
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.long]
 ORDERED = ("four", "target", "improved")
-IDS = scratch.ids(1000)
+IDS = sources.ids(1000)
 SHUFFLES = 20
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
@@ -34,7 +34,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
         yield found
 
 
-def digests(salt: Salt, database: scratch.Database, source: list[dict[str, object]]) -> list[str]:
+def digests(salt: Salt, database: sources.Database, source: list[dict[str, object]]) -> list[str]:
     """Return a digest of each minion's pillar."""
     found: list[str] = salt.act("digests", options(database.server, source), IDS)
     return found
@@ -42,11 +42,11 @@ def digests(salt: Salt, database: scratch.Database, source: list[dict[str, objec
 
 def test_shuffled_rows_give_the_same_pillars(salt: Salt, server: Postgres) -> None:
     """Function, four queries and target queries agree on all minions, and go on to do so after each of 20 shuffles."""
-    databases = {form: scratch.filled(server, f"shuffled_{form}", form, IDS) for form in ORDERED}
-    expected = digests(salt, databases["improved"], forms.FORMS["improved"].options())
+    databases = {form: sources.filled(server, f"shuffled_{form}", form, IDS) for form in ORDERED}
+    expected = digests(salt, databases["improved"], schema.FORMS["improved"].options())
     assert len(set(expected)) == len(IDS)
     for number in range(SHUFFLES + 1):
         for form in ORDERED:
             if number:
-                forms.shuffle(databases[form].server.dsn, forms.FORMS[form])
-            assert digests(salt, databases[form], forms.FORMS[form].options()) == expected, (form, number)
+                schema.shuffle(databases[form].server.dsn, schema.FORMS[form])
+            assert digests(salt, databases[form], schema.FORMS[form].options()) == expected, (form, number)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from harness.bed import Bed, BedSettings
-from harness.bed.tree import Tree
+from harness.bed.settings import Tree
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, Ports
 from tests.live.query_rows import grains_are_cached, query

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.orders import Selection
 from harness.bed import Bed, BedSettings
 from tests.live.query_rows import grains_are_cached, query
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 import pytest
 
-from harness.database import scratch
+from harness.database import sources
 from harness.database.schema import SQL
 from tests.live.pillar_files import OWNERS, UYUNI
 
@@ -32,11 +32,11 @@ NEED_UYUNI = ("pillar.sql", "pillar_rfc.sql", "pillar_target.sql")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """Yield a server."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as found:
+    with sources.served(tmp_path_factory.mktemp("server")) as found:
         yield found
 
 
-def _psql(database: scratch.Database, *names: str) -> subprocess.CompletedProcess[str]:
+def _psql(database: sources.Database, *names: str) -> subprocess.CompletedProcess[str]:
     files = [f"--file={SQL / name}" for name in names]
     argv = ["psql", "--no-psqlrc", f"--dbname={database.server.address}", *files]
     environment = {**os.environ, "PGPASSWORD": database.server.password}
@@ -46,7 +46,7 @@ def _psql(database: scratch.Database, *names: str) -> subprocess.CompletedProces
 @pytest.mark.parametrize("name", NEED_UYUNI)
 def test_empty_database_is_one_error(server: Postgres, name: str) -> None:
     """Without the tables of Uyuni the first error ends the file, and the exit code tells."""
-    database = scratch.make(server, f"empty_{name.partition('.')[0]}")
+    database = sources.make(server, f"empty_{name.partition('.')[0]}")
     done = _psql(database, name)
     assert done.returncode == 3
     assert done.stderr.count("ERROR") == 1
@@ -56,7 +56,7 @@ def test_empty_database_is_one_error(server: Postgres, name: str) -> None:
 @pytest.mark.parametrize("name", NEED_UYUNI)
 def test_installing_twice_is_safe(server: Postgres, name: str) -> None:
     """After uyuni.sql each file installs without an error, and once more."""
-    database = scratch.make(server, f"twice_{name.partition('.')[0]}")
+    database = sources.make(server, f"twice_{name.partition('.')[0]}")
     done = _psql(database, "uyuni.sql", name, "uyuni.sql", name)
     assert (done.returncode, done.stderr.count("ERROR")) == (0, 0), done.stderr
 
@@ -109,7 +109,7 @@ def test_files_are_migrations_of_uyuni(server: Postgres) -> None:
 
 def test_table_in_use_is_waited_for_a_while(server: Postgres) -> None:
     """Who waits for a table keeps others from it that come later: an installation gives up, and changes nothing."""
-    database = scratch.make(server, "busy")
+    database = sources.make(server, "busy")
     assert _psql(database, "uyuni.sql", "pillar.sql").returncode == 0
     with closing(psycopg2.connect(database.server.dsn)) as other, other.cursor() as cursor:
         cursor.execute("LOCK TABLE suseSaltPillars IN ROW EXCLUSIVE MODE")

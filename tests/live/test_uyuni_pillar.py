@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from harness.database import schema, scratch
+from harness.database import schema, sources
 from patches.features import RELEASES
 from tests.live import salt_release
 from tests.live.salt_release import release, with_extensions
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.database.scratch import Database
+    from harness.database.sources import Database
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 # Uyuni's own table: another name than the proposal's, and numbers out of a sequence
@@ -97,8 +97,8 @@ class Asker:
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """Yield a database with Uyuni's tables and a few minions."""
-    with scratch.served(tmp_path_factory.mktemp("server")) as server:
-        made = scratch.make(server, "susemanager")
+    with sources.served(tmp_path_factory.mktemp("server")) as server:
+        made = sources.make(server, "susemanager")
         for statement in (schema.read("uyuni.sql"), *FLEET):
             made.run(statement)
         yield made

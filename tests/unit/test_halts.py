@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from harness.processes import vitals
+from harness.processes import kernel
 from harness.processes.deadline import Deadline, until
 from tests.halts import HALT_S, halted, pending
 
@@ -42,5 +42,5 @@ def test_signals_after_it_wait() -> None:
         for _ in range(TRIES):
             with halted(found.pid):
                 found.terminate()
-                until(lambda: (seen := vitals.read(found.pid)) and seen.halted, Deadline(HALT_S), lambda: "it goes on")
+                until(lambda: (seen := kernel.read(found.pid)) and seen.halted, Deadline(HALT_S), lambda: "it goes on")
                 assert pending(found.pid, signal.SIGTERM)

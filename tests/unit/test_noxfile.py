@@ -213,7 +213,7 @@ def test_a_test_file_of_one_extension() -> None:
         ({"README.md"}, set()),
         ({"patches/save.py"}, {"patches"}),
         ({"tests/unit/patches/test_save.py"}, {"patches"}),
-        ({"benchmarks/figure.py"}, {"benchmarks"}),
+        ({"benchmarks/benchmark.py"}, {"benchmarks"}),
         ({"evil_minions/minion/job.py", "tests/live/test_bed.py"}, {"evil_minions", "harness", "benchmarks"}),
         ({"harness/bed/master.py", "patches/series"}, {"harness", "benchmarks", "patches"}),
     ],

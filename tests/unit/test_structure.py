@@ -81,8 +81,8 @@ DOORS = {"__init__", "__main__"}
 LONGEST = 70
 # these are lists of options or figures, no steps
 LISTS = {
-    "evil_minions/fleet/run.py: add_parser",
-    "harness/commands/parser.py: parser",
+    "evil_minions/fleet/commands.py: add_parser",
+    "harness/commands/actions.py: parser",
     "harness/results/figures.py: of_tree",
 }
 

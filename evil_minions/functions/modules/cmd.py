@@ -8,8 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,8 +12,7 @@ import salt.utils.data
 import salt.utils.stringutils
 import salt.utils.url
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.modules.grains
 from salt.exceptions import SaltException
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.args
 import salt.utils.mine
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evil_minions.functions.call import Call
+    from evil_minions.functions.registry import Call
 
 _ORIGIN: Final = "salt.modules.mine"
 # a minion's bus takes no receipt, so Salt waits

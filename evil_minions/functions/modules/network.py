@@ -6,8 +6,7 @@ import ipaddress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

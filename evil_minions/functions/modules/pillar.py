@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import salt.utils.secret
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 
 async def items(

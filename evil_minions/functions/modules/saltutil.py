@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.args
 from salt.exceptions import CommandExecutionError
 
-from evil_minions.functions import fileserver
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions import registry
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +74,7 @@ async def sync_all(
 ) -> dict[str, list[str]]:
     """Fetch the master's own modules of every kind, and refresh the pillar."""
     host = CURRENT.get().host
-    found = await host.planner.synchronise(host, fileserver.MODULE_KINDS, _saltenvs(saltenv))
+    found = await host.planner.synchronise(host, registry.MODULE_KINDS, _saltenvs(saltenv))
     if refresh:
         host.refresh_pillar(clean_cache=bool(clean_pillar_cache))
     return found
@@ -156,7 +155,7 @@ FUNCTIONS: Final = {
     },
     **{
         f"saltutil.sync_{kind}": Function(_sync(kind), f"{_ORIGIN}:sync_{kind}", seconds=0.1)
-        for kind in fileserver.MODULE_KINDS
+        for kind in registry.MODULE_KINDS
     },
     **{f"saltutil.{name}": Function(_masterless(words), f"{_ORIGIN}:{name}") for name, words in _MASTERLESS.items()},
     **{f"saltutil.{name}": Function(refresh_modules, f"{_ORIGIN}:{name}") for name in _REFRESHING},

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.data
 import salt.utils.jid
 
-from evil_minions.functions import fileserver
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions import registry
+from evil_minions.functions.registry import CURRENT, Function
 
 if TYPE_CHECKING:
-    from evil_minions.functions.call import Call
+    from evil_minions.functions.registry import Call
     from evil_minions.functions.tree import State
 
 _FAILED: Final = 2
@@ -73,8 +72,8 @@ async def ask_master(call: Call, modules: list[str], *, highstate: bool) -> None
     await call.host.ask_all([{"cmd": "_master_opts"}])
     await call.host.fetch_pillar()
     if highstate:
-        await call.host.ask_all([*fileserver.top(call.host), *fileserver.modules()])
-    await call.host.ask_all(fileserver.states(modules))
+        await call.host.ask_all([*registry.top(call.host), *registry.modules()])
+    await call.host.ask_all(registry.states(modules))
 
 
 def conflicts(call: Call) -> list[str]:

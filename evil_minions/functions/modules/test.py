@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from evil_minions.functions.call import CURRENT
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import CURRENT, Function
 
 
 def ping() -> bool:

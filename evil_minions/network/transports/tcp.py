@@ -13,7 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from evil_minions.errors import WireError
-from evil_minions.network import channel, subscription
+from evil_minions.network import channel, link
 from evil_minions.network.wire import Wire
 from evil_minions.protocol import frames as stream
 
@@ -139,7 +139,7 @@ class RequestChannel(channel.RequestChannel):
             self.fail_try()
 
 
-class Subscription(subscription.SigningSubscription):
+class Subscription(link.SigningSubscription):
     """A connection that begins with an introduction."""
 
     __slots__ = ()

@@ -10,7 +10,7 @@ from evil_minions.network.transports import tcp, ws, zeromq
 
 if TYPE_CHECKING:
     from evil_minions.network.channel import RequestChannel
-    from evil_minions.network.subscription import Subscription
+    from evil_minions.network.link import Subscription
     from evil_minions.network.wire import Wire
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from evil_minions.errors import WireError
-from evil_minions.network import channel, subscription
+from evil_minions.network import channel, link
 from evil_minions.network.transports import tcp
 from evil_minions.network.wire import Wire
 from evil_minions.protocol import websocket
@@ -122,7 +122,7 @@ class RequestChannel(channel.RequestChannel):
             self.fail_try()
 
 
-class Subscription(subscription.Subscription):
+class Subscription(link.Subscription):
     """A connection of which the master knows nothing: it publishes to all."""
 
     __slots__ = ()

@@ -11,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from evil_minions.errors import WireError
-from evil_minions.network import channel, subscription
+from evil_minions.network import channel, link
 from evil_minions.network.link import Backoff
 from evil_minions.network.wire import Wire
 from evil_minions.protocol import zmtp
@@ -177,7 +177,7 @@ class RequestChannel(channel.RequestChannel):
         self.reconnect()
 
 
-class Subscription(subscription.SigningSubscription):
+class Subscription(link.SigningSubscription):
     """A SUB socket whose loss libzmq tells a minion (`zmq_monitor`)."""
 
     __slots__ = ()

@@ -16,15 +16,15 @@ import salt.states
 import salt.utils.minions
 import salt.utils.url
 
-from evil_minions.functions.fileserver import MODULE_KINDS
-from evil_minions.states.compile import effects, templates
+from evil_minions.functions.registry import MODULE_KINDS
+from evil_minions.states.compile import fetching, templates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from evil_minions.states.compile.client import Line
     from evil_minions.states.compile.fetching import World
-    from evil_minions.states.compile.line import Line
 
 _FOLDER = Path(salt.states.__file__).parent
 _VIRTUAL = re.compile(r"^__virtualname__ = ['\"](\w+)['\"]", re.MULTILINE)
@@ -173,13 +173,13 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         if ret["result"] is False:
             dry, world.test = world.test, world.test or bool(low.get("__prereq__"))
             try:
-                ret = effects.apply(world, low, salt.state._gen_tag(low))  # noqa: SLF001 - Salt's name of a state
+                ret = fetching.apply(world, low, salt.state._gen_tag(low))  # noqa: SLF001 - Salt's name of a state
             finally:
                 world.test = dry
         if low.get("__prereq__"):
             low["__prereq__"] = False
             return ret
-        spent = effects.milliseconds(low)
+        spent = fetching.milliseconds(low)
         self.run.line.work += spent
         setattr(self, _RAN, number + 1)
         return {

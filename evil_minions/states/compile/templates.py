@@ -13,14 +13,13 @@ from jinja2 import filters, nodes
 from salt.exceptions import SaltRenderError
 from salt.utils.decorators.jinja import JinjaFilter, JinjaGlobal, JinjaTest
 
-from evil_minions.states.compile.tracked import TrackedMapping
+from evil_minions.states.compile.library import TrackedMapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from evil_minions.states.compile.client import FileClient
-    from evil_minions.states.compile.library import Library
-    from evil_minions.states.compile.tracked import Options
+    from evil_minions.states.compile.library import Library, Options
 
 DATA: Final = ("yaml", "json", "yamlex", "json5", "hjson", "toml", "msgpack")
 """Renderers that only read."""

@@ -8,8 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions import envelope
-from evil_minions.protocol import crypto, packing
+from evil_minions.protocol import envelope, keys
 from tests.live.security import loads, values
 
 if TYPE_CHECKING:
@@ -120,9 +119,9 @@ class Packets:
         """Return an encrypted request whose key the master has not given to anybody, or garbage for it."""
         id_ = rng.choice(self._ids(rng))
         load = {"cmd": command, **loads.AES[command], "id": id_, "tok": rng.randbytes(256), "ts": int(time.time())}
-        plain = crypto.PAD + values.pack(values.mutated(rng, load, rng.choice((0, 1))))
+        plain = keys.PAD + values.pack(values.mutated(rng, load, rng.choice((0, 1))))
         wrong = random_key(rng)
-        sealed = rng.choice((crypto.encrypted(plain, wrong), rng.randbytes(rng.choice((0, 1, 31, 32, 64, 500))), None))
+        sealed = rng.choice((keys.encrypted(plain, wrong), rng.randbytes(rng.choice((0, 1, 31, 32, 64, 500))), None))
         request = {"enc": "aes", "load": sealed, "version": rng.choice((1, 2, 3, 3, 3)), "id": id_}
         return values.pack(values.mutated(rng, request, rng.choice((0, 0, 1))))
 
@@ -142,8 +141,8 @@ class Packets:
         if rng.random() < 0.1:
             request = values.mutated(rng, request, 1)
         inner = {**load, **told}
-        plain = values.pack(inner) if rng.random() < 0.97 else values.damaged(rng, packing.dumps({"cmd": command}))
-        return values.pack({**request, "load": crypto.encrypted(crypto.PAD + plain, minion.credentials.session)})
+        plain = values.pack(inner) if rng.random() < 0.97 else values.damaged(rng, envelope.dumps({"cmd": command}))
+        return values.pack({**request, "load": keys.encrypted(keys.PAD + plain, minion.credentials.session)})
 
 
 def random_key(rng: random.Random) -> str:

@@ -16,9 +16,9 @@ import pytest
 import salt.crypt
 import salt.payload
 
-from evil_minions import Credentials, MasterKey, MinionKey, auth, envelope, load_pool
+from evil_minions import Credentials, MasterKey, MinionKey, auth, load_pool
 from evil_minions.errors import EvilMinionsError
-from evil_minions.protocol import crypto, packing
+from evil_minions.protocol import envelope, keys
 from harness.bed import Bed, BedSettings
 from harness.bed.master import GRAIN
 from harness.bed.settings import ApiSettings
@@ -56,9 +56,9 @@ class Caller:
         """Send an encrypted request, with another id within if the load has one; return the answer, None if refused."""
         number = envelope.nonce()
         inner = {"nonce": number, "ts": int(time.time()), "tok": self._key.token, "id": self.name, "cmd": cmd, **load}
-        sealed = crypto.encrypted(crypto.PAD + packing.dumps(inner), self._session)
+        sealed = keys.encrypted(keys.PAD + envelope.dumps(inner), self._session)
         request = {"enc": "aes", "load": sealed, "version": envelope.VERSION, "id": self.name}
-        reply = self._line.ask(packing.dumps(request), REPLY_S)
+        reply = self._line.ask(envelope.dumps(request), REPLY_S)
         if reply is None:
             return None
         try:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.figure import Samples
-from benchmarks.measurement import Measurement
-from benchmarks.options import Options
+from benchmarks.benchmark import Measurement, Options, Samples
 from benchmarks.registry import ALL
 from benchmarks.results.__main__ import main
 from benchmarks.results.subjects import LOADS

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import campaign
-from benchmarks.benchmark import Benchmark
-from benchmarks.errors import BenchmarkError
+from benchmarks.benchmark import Benchmark, BenchmarkError
 from benchmarks.registry import BENCHMARKS
 from benchmarks.results.page import QUESTIONS
 from benchmarks.results.subjects import subjects

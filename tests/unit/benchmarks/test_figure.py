@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from benchmarks.errors import BenchmarkError
-from benchmarks.figure import Aim, Figure, Samples, at_least, at_most, condense, document, exactly
+from benchmarks.benchmark import Aim, BenchmarkError, Figure, Samples, at_least, at_most, condense, document, exactly
 
 
 def test_turns_are_divided_in_pairs() -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.errors import BenchmarkError
-from benchmarks.measurement import FORMAT, Measurement
+from benchmarks.benchmark import FORMAT, BenchmarkError, Measurement
 from benchmarks.registry import ALL, BENCHMARKS
 from tests.unit.benchmarks.conftest import measurement
 

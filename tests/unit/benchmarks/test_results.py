@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.figure import Aim, at_least, at_most, exactly
+from benchmarks.benchmark import Aim, at_least, at_most, exactly
 from benchmarks.registry import ALL, BENCHMARKS
 from benchmarks.results import evidence, page
 from benchmarks.results.__main__ import code, pages

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.options import Options
-from benchmarks.turns import interleave
+from benchmarks.benchmark import Options, interleave
 
 
 def test_who_comes_first_changes_with_each_turn() -> None:

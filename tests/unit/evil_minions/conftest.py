@@ -33,9 +33,9 @@ import salt.payload
 from evil_minions.functions import job
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.network.timeouts import Timeouts
+from evil_minions.network.poller import Timeouts
 from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-from evil_minions.samples.counters import Counters
+from evil_minions.samples.tally import Counters
 
 # what these tests provoke is no news
 logging.getLogger("salt").setLevel(logging.CRITICAL + 1)

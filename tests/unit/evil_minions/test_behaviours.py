@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evil_minions import __main__ as commands
-from evil_minions.assignments import Assignment, assign, assignment_of
-from evil_minions.behaviour import command, exampleminion, library, trial
-from evil_minions.behaviour.delay import Delay, Lognormal, Measured
+from evil_minions.behaviour import command, example
+from evil_minions.behaviour.behaviour import load, names
+from evil_minions.behaviour.rule import Delay, Lognormal, Measured
 from evil_minions.errors import UsageError
-from evil_minions.fleet import assembly, checked, keystates
-from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.inventory.population import load_population
-from evil_minions.rng import stream
+from evil_minions.fleet import ramp, worker
+from evil_minions.fleet.supervisor import check_fleet
+from evil_minions.inventory.grains import GrainsFactory, load_population, load_template
+from evil_minions.rng import Assignment, assign, assignment_of, stream
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ def write(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", library.names())
+@pytest.mark.parametrize("name", names())
 def test_examples_of_presets(name: str) -> None:
     """Every example of every shipped behaviour holds, and each has at least one."""
-    behaviour = library.load(name)
+    behaviour = load(name)
     assert behaviour.examples
-    assert trial.failures(behaviour) == []
+    assert example.failures(behaviour) == []
 
 
 def test_the_page_names_presets_that_there_are(root: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_page_names_presets_that_there_are(root: Path) -> None:
     table = page.partition("| preset |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
     assert rows
-    assert set(rows) <= set(library.names())
+    assert set(rows) <= set(names())
 
 
 WRONG = [
@@ -128,21 +128,21 @@ def test_wrong_files(write: Path, text: str, message: str) -> None:
     """What is wrong with a file is said in one sentence with file and key."""
     write.write_text(text)
     with pytest.raises(UsageError) as caught:
-        library.load(write)
+        load(write)
     assert str(caught.value) == f"{write}: {message}"
 
 
 def test_unknown_behaviour() -> None:
     """A name that isn't there is an error with the nearest one."""
     with pytest.raises(UsageError, match=r"^There is no behaviour slow-tale: the nearest preset is slow-tail\.$"):
-        library.load("slow-tale")
+        load("slow-tale")
 
 
 def test_switch_to_nothing(write: Path) -> None:
     """A rule that switches to a behaviour that isn't there is found before anything runs."""
     write.write_text("description = 'x'\n[[rules]]\nname = 'a'\nnext = { behaviour = 'no.toml' }\n")
     with pytest.raises(UsageError, match=r"mine\.toml: the rule 'a' can't go on\. There is no behaviour no\.toml: "):
-        library.load(write)
+        load(write)
 
 
 def test_command_checks_a_file(write: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,17 +171,17 @@ def test_command_checks_a_preset(capsys: pytest.CaptureFixture[str]) -> None:
 def test_command_lists_and_describes(capsys: pytest.CaptureFixture[str]) -> None:
     """`behaviours` lists all presets, for people and machines, and describes one."""
     assert commands.main(["behaviours"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == library.names()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == names()
     assert commands.main(["behaviours", "--json"]) == 0
-    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == library.names()
+    assert [entry["name"] for entry in json.loads(capsys.readouterr().out)] == names()
     assert commands.main(["behaviours", "dying-in-mid-job"]) == 0
     assert "returns nothing after 0.5 to 1.5 s; dies" in capsys.readouterr().out
 
 
 def test_description_of_each() -> None:
     """Each preset can be described."""
-    for name in library.names():
-        assert name in command.describe(library.load(name))
+    for name in names():
+        assert name in command.describe(load(name))
 
 
 def test_rule_selects(write: Path) -> None:
@@ -200,9 +200,9 @@ function = "test.ping"
 share = 0.5
 """
     )
-    behaviour = library.load(write)
-    place = exampleminion.ExampleFleet.of(0, 400)
-    minions = [exampleminion.ExampleMinion(place, number, number) for number in range(400)]
+    behaviour = load(write)
+    place = example.ExampleFleet.of(0, 400)
+    minions = [example.ExampleMinion(place, number, number) for number in range(400)]
     args = ["apple", {"__kwarg__": True, "test": True}]
 
     def found(function: str, *args: object) -> list[str]:
@@ -222,9 +222,9 @@ def test_weights(write: Path) -> None:
     write.write_text(
         "description = 'x'\n" + "".join(f"[[rules]]\nname = '{name}'\nweight = {name}\n" for name in (1, 3, 6))
     )
-    behaviour = library.load(write)
-    place = exampleminion.ExampleFleet.of(0, 1)
-    subject = exampleminion.ExampleMinion(place, 0, 0)
+    behaviour = load(write)
+    place = example.ExampleFleet.of(0, 1)
+    subject = example.ExampleMinion(place, 0, 0)
     found = [behaviour.decide(subject, ["f"], [], 1, stream(1, nth)) for nth in range(4000)]
     counts = Counter(rule.name for rule in found if rule)
     assert [round(counts[name] / 4000, 1) for name in "136"] == [0.1, 0.3, 0.6]
@@ -280,7 +280,7 @@ def test_shares_beyond_the_whole(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^The shares of --behaviour add up to more than 100 %"):
         settings.check()
     with pytest.raises(UsageError, match=r"^--keys lost is no state of a key: there are accepted, pending"):
-        keystates.parts_of("lost=10%")
+        ramp.parts_of("lost=10%")
 
 
 def test_files_for_the_master(tmp_path: Path) -> None:
@@ -290,14 +290,14 @@ def test_files_for_the_master(tmp_path: Path) -> None:
     settings = fleets.settings(
         tmp_path,
         100,
-        keys=keystates.parts_of("pending=10%,rejected=5%,denied=20%"),
+        keys=ramp.parts_of("pending=10%,rejected=5%,denied=20%"),
         whole=(0, 100),
     )
-    keystates.write(settings)
-    states = keystates.states(settings)
+    ramp.write(settings)
+    states = ramp.states(settings)
     assert Counter(states.values()) == {"pending": 10, "rejected": 5, "denied": 20}
-    sign = (tmp_path / keystates.AUTOSIGN).read_text().splitlines()
-    reject = (tmp_path / keystates.AUTOREJECT).read_text().splitlines()
+    sign = (tmp_path / ramp.AUTOSIGN).read_text().splitlines()
+    reject = (tmp_path / ramp.AUTOREJECT).read_text().splitlines()
     for number, name in enumerate(settings.size.ids()):
         state = states.get(number)
         assert any(expr_match(name, line) for line in sign) == (state not in {"pending", "rejected"})
@@ -308,12 +308,10 @@ def test_word_that_the_master_knows(tmp_path: Path) -> None:
     """A file of the master's `autosign_grains_dir` gives the grain and its value, but for keys that are to wait."""
     word = tmp_path / "word"
     word.write_text("# of this master\n\nopen sesame\n")
-    settings = fleets.settings(
-        tmp_path, 100, keys=keystates.parts_of("pending=10%,rejected=5%,denied=20%"), whole=(0, 100)
-    )
+    settings = fleets.settings(tmp_path, 100, keys=ramp.parts_of("pending=10%,rejected=5%,denied=20%"), whole=(0, 100))
     settings = replace(settings, master=replace(settings.master, autosign=word))
-    keys = assembly.make_keys(settings)
-    states = keystates.states(settings)
+    keys = worker.make_keys(settings)
+    states = ramp.states(settings)
     for number in range(100):
         knows = states.get(number) not in {"pending", "rejected"}
         assert keys.grains_of(number) == ({"word": "open sesame"} if knows else None)
@@ -329,7 +327,7 @@ def test_word_that_is_not_there(tmp_path: Path, text: str | None, sentence: str)
         word.write_text(text)
     settings = fleets.settings(tmp_path, 1)
     with pytest.raises(UsageError, match=sentence):
-        checked.check(replace(settings, master=replace(settings.master, autosign=word)))
+        check_fleet(replace(settings, master=replace(settings.master, autosign=word)))
 
 
 def test_default_population_is_the_built_in_one() -> None:
@@ -389,6 +387,6 @@ def test_files_in_the_documentation(write: Path, root: Path) -> None:
     populations = [block for block in blocks if "[systems]" in block]
     assert (len(behaviours), len(populations)) == (1, 1)
     write.write_text(behaviours[0])
-    assert trial.failures(library.load(write)) == []
+    assert example.failures(load(write)) == []
     write.write_text(populations[0])
     assert load_population(write).custom

@@ -8,7 +8,7 @@ import pytest
 import salt.payload
 
 from evil_minions.errors import CryptoError
-from evil_minions.network.request import Request
+from evil_minions.network.channel import Request
 from evil_minions.network.transports.zeromq import RequestChannel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from evil_minions.errors import UsageError
 from evil_minions.recording import record, recording
-from evil_minions.recording.collect import Collector, is_live
+from evil_minions.recording.record import Collector, is_live
 from evil_minions.recording.recording import Answer, Event, Recording
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from evil_minions import Control, connect, socket_path
 from evil_minions import __main__ as command
 from evil_minions.errors import ControlError, UsageError
 from evil_minions.fleet.commands import line
-from evil_minions.fleet.keystates import parts_of
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.orders import Selection
+from evil_minions.fleet.ramp import parts_of
 from evil_minions.fleet.settings import FleetSettings
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.supervisor import Supervisor
-from evil_minions.samples.counters import Counters, total
+from evil_minions.samples.tally import Counters, total
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evil_minions.errors import CryptoError
-from evil_minions.protocol import crypto, envelope, packing
+from evil_minions.protocol import envelope, keys
 
 KEY = salt.crypt.Crypticle.generate_key_string()
 NONCE = "0123456789abcdef" * 2
@@ -30,9 +30,9 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES)
 def test_packs_what_salt_packs(value: Any) -> None:
     """Bytes and values are those of Salt, whatever is packed."""
-    data = packing.dumps(value)
+    data = envelope.dumps(value)
     assert data == salt.payload.dumps(value)
-    assert packing.loads(data) == salt.payload.loads(data)
+    assert envelope.loads(data) == salt.payload.loads(data)
 
 
 @pytest.mark.parametrize(
@@ -47,17 +47,17 @@ def test_packs_what_salt_packs(value: Any) -> None:
 )
 def test_packs_what_only_salt_knows(value: object) -> None:
     """Types that msgpack doesn't have are packed by Salt; large values have room."""
-    assert packing.dumps(value) == salt.payload.dumps(value)
+    assert envelope.dumps(value) == salt.payload.dumps(value)
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 255, 256, 65_535, 65_536])
 def test_blob(size: int) -> None:
     """The bytes of a message that is nothing but bytes are found without unpacking; all else is left."""
     for data in (salt.payload.dumps(b"\xff" * size), salt.payload.dumps(b"\xff" * size, use_bin_type=True)):
-        assert packing.blob(data) in (b"", b"\xff" * size)
-        assert packing.blob(data + b"\0") == packing.blob(data[:-1]) == b""
-    assert packing.blob(salt.payload.dumps(b"\xff" * 200)) == b"\xff" * 200
-    assert packing.blob(b"") == packing.blob(salt.payload.dumps({"a": b"\xff" * 200})) == b""
+        assert envelope.blob(data) in (b"", b"\xff" * size)
+        assert envelope.blob(data + b"\0") == envelope.blob(data[:-1]) == b""
+    assert envelope.blob(salt.payload.dumps(b"\xff" * 200)) == b"\xff" * 200
+    assert envelope.blob(b"") == envelope.blob(salt.payload.dumps({"a": b"\xff" * 200})) == b""
 
 
 @PATIENT
@@ -65,23 +65,23 @@ def test_blob(size: int) -> None:
 def test_seals_what_salt_opens(plain: bytes) -> None:
     """A Crypticle opens what is sealed here, and the other way round."""
     crypticle = salt.crypt.Crypticle(None, KEY)
-    assert crypticle.decrypt(crypto.encrypted(plain, KEY)) == plain
-    assert crypto.decrypted(crypticle.encrypt(plain), KEY) == plain
+    assert crypticle.decrypt(keys.encrypted(plain, KEY)) == plain
+    assert keys.decrypted(crypticle.encrypt(plain), KEY) == plain
 
 
 def test_every_changed_byte_is_noticed() -> None:
     """A sealed message of which any byte is another one, or is missing, doesn't open; nor does it with another key."""
-    message = crypto.encrypted(b"pickle::value", KEY)
+    message = keys.encrypted(b"pickle::value", KEY)
     for place in range(len(message)):
         changed = bytearray(message)
         changed[place] ^= 1
         for wrong in (bytes(changed), message[:place]):
             with pytest.raises(CryptoError):
-                crypto.decrypted(wrong, KEY)
+                keys.decrypted(wrong, KEY)
     with pytest.raises(CryptoError):
-        crypto.decrypted(message, salt.crypt.Crypticle.generate_key_string())
+        keys.decrypted(message, salt.crypt.Crypticle.generate_key_string())
     with pytest.raises(ValueError, match="size"):
-        crypto.decrypted(message, "AAAA")
+        keys.decrypted(message, "AAAA")
 
 
 @pytest.mark.parametrize("value", [None, True, False, "", [], {"a": 1}, b"\xff" * 300, {"a": 1, "serial": 3}])
@@ -96,5 +96,5 @@ def test_answers_are_those_that_a_crypticle_opens(value: object) -> None:
 
 def test_answer_that_holds_no_value() -> None:
     """What is sealed well and doesn't begin as values do is an empty answer, as a Crypticle has it."""
-    answer = salt.payload.dumps(crypto.encrypted(b"something else" * 5, KEY))
+    answer = salt.payload.dumps(keys.encrypted(b"something else" * 5, KEY))
     assert envelope.decrypted(answer, KEY, NONCE) == {}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.assignments import Assignment
-from evil_minions.behaviour.plan import HEALTHY
-from evil_minions.fleet import assembly
-from evil_minions.inventory.target import Target
-from evil_minions.minion.phase import Phase
+from evil_minions.behaviour.director import HEALTHY
+from evil_minions.fleet import worker
+from evil_minions.inventory.inventory import Target
 from evil_minions.minion.publication import Publication
+from evil_minions.minion.runtime import Phase
+from evil_minions.rng import Assignment
 from evil_minions.samples.files import read_decisions, read_tallies
 from tests.unit.evil_minions import fleets
 
@@ -84,7 +84,7 @@ class SmallFleet:
         given = fleets.settings(
             folder, minions, seed=seed, behaviours=(Assignment(behaviour, 1.0),), whole=(0, minions)
         )
-        self.set, self.ramp = assembly.make(given, clock)
+        self.set, self.ramp = worker.make(given, clock)
         self.set.populate()
         self.shared = self.set.shared
         self.minions = self.set.minions
@@ -350,7 +350,7 @@ def test_timers_stop_with_their_behaviour(make: Callable[..., SmallFleet], clock
 def test_no_behaviour_no_decisions(tmp_path: Path, clock: Any, key_folder: Path) -> None:
     """A fleet without behaviours has no file of decisions, and every job has the plan of a healthy minion."""
     (tmp_path / "keys").symlink_to(key_folder / "keys")
-    minion_set, _ = assembly.make(fleets.settings(tmp_path, 3), clock)
+    minion_set, _ = worker.make(fleets.settings(tmp_path, 3), clock)
     minion_set.populate()
     assert len(minion_set.minions) == 3
     job = Publication({"fun": "test.ping", "arg": [], "jid": "1"}, 1, b"\1" * 3)

@@ -14,8 +14,8 @@ from evil_minions.functions import modules, table
 from evil_minions.functions.modules import mine
 from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import STATES_FILE, load_states, make_states
-from evil_minions.minion.traffic import Traffic
-from evil_minions.protocol import loads
+from evil_minions.minion.lifecycle import Traffic
+from evil_minions.protocol import envelope
 from evil_minions.recording.recording import Event, Recording
 from evil_minions.recording.replay import Pace, Replay
 
@@ -110,7 +110,7 @@ def test_events_hold_what_was_asked_for(host: Host, call: Call) -> None:
 
 def test_a_beacons_event_comes_in_a_list() -> None:
     """The bus shows a beacon's event bare, because a minion sends those in lists."""
-    load = loads.event("web1", b"t", "salt/beacon/web1/load/", {"1m": 1})
+    load = envelope.event("web1", b"t", "salt/beacon/web1/load/", {"1m": 1})
     assert load["events"] == [{"tag": "salt/beacon/web1/load/", "data": {"1m": 1}, "beacon_name": "load"}]
     assert "data" not in load
 

@@ -16,7 +16,7 @@ import salt.utils.msgpack
 import wsproto
 from wsproto.events import AcceptConnection, BytesMessage, Request
 
-from evil_minions.fleet.workerlink import WorkerLink
+from evil_minions.fleet.supervisor import WorkerLink
 from evil_minions.protocol import frames as stream
 from evil_minions.protocol import zmtp
 from evil_minions.protocol.keys import load_pool

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import fileserver, job
-from evil_minions.functions.call import Call
+from evil_minions.functions import job, registry
 from evil_minions.functions.modules import cmd
-from evil_minions.functions.registry import Function
+from evil_minions.functions.registry import Call, Function
 from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
@@ -270,7 +269,7 @@ def test_states(host: Host) -> None:
     states = load_states()
     assert [result["__id__"] for result in results.values()] == [entry.identifier for entry in states]
     assert host.asked[:2] == ["_master_opts", "_pillar"]
-    assert host.asked.count("_file_list") == len(fileserver.MODULE_KINDS) + 1
+    assert host.asked.count("_file_list") == len(registry.MODULE_KINDS) + 1
     first = next(iter(results.values()))
     assert list(first) == [
         "name",
@@ -307,7 +306,7 @@ def test_dry_run(host: Host) -> None:
 
 def test_sync_all_refreshes_the_pillar(host: Host) -> None:
     """Synchronising returns every kind of module, and refreshes without cleaning the cache."""
-    assert list(call(host, "saltutil.sync_all").value) == list(fileserver.MODULE_KINDS)
+    assert list(call(host, "saltutil.sync_all").value) == list(registry.MODULE_KINDS)
     assert host.refreshed == [False]
 
 

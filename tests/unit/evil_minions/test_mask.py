@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evil_minions.recording.collect import Collector
 from evil_minions.recording.mask import Masker, texts
-from evil_minions.recording.record import assemble
+from evil_minions.recording.record import Collector, assemble
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz=\n-----END RSA PRIVATE KEY-----"
 

@@ -11,9 +11,9 @@ import salt.master
 import salt.payload
 
 from evil_minions.errors import PendingError
-from evil_minions.fleet import assembly
+from evil_minions.fleet import worker
 from evil_minions.functions import job
-from evil_minions.minion.phase import Phase
+from evil_minions.minion.runtime import Phase
 from evil_minions.samples.files import read_jobs, read_returns, read_starts
 from tests.unit.evil_minions import fleets
 
@@ -56,7 +56,7 @@ class Town:
         """Make the minions; none of them does anything yet."""
         self.master = master
         self.loop = asyncio.get_running_loop()
-        minion_set, self.ramp = assembly.make(fleets.settings(folder, minions), self.loop)
+        minion_set, self.ramp = worker.make(fleets.settings(folder, minions), self.loop)
         minion_set.populate()
         self.minions = minion_set.minions
         self.shared = minion_set.shared

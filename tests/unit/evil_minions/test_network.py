@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from evil_minions.assignments import Assignment
 from evil_minions.errors import UsageError
 from evil_minions.fleet.minionset import placed
 from evil_minions.network.connection import Connection
-from evil_minions.network.flow import Lane
-from evil_minions.network.networkmap import NetworkMap
-from evil_minions.network.partition import Partition
-from evil_minions.network.path import NetworkPath, Region
+from evil_minions.network.path import Lane, NetworkPath, Region
 from evil_minions.network.poller import Poller
+from evil_minions.network.ports import NetworkMap, Partition
 from evil_minions.network.transports.transport import TRANSPORTS
 from evil_minions.network.wire import Endpoint
-from evil_minions.samples.counters import Counters
+from evil_minions.rng import Assignment
+from evil_minions.samples.tally import Counters
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:

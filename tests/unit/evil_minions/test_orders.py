@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions import __main__ as command
-from evil_minions.assignments import share_of
 from evil_minions.errors import ControlError
-from evil_minions.fleet.selection import Selection
+from evil_minions.fleet.orders import Selection
 from evil_minions.network.link import Link
-from evil_minions.network.partition import Partition, SilentWire
+from evil_minions.network.ports import Partition, SilentWire
 from evil_minions.network.wire import Endpoint, Wire
-from evil_minions.rng import SeededRandom, portion, ranked, stream
+from evil_minions.rng import SeededRandom, portion, ranked, share_of, stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import salt.payload
 
-from evil_minions.network.request import Request
+from evil_minions.network.channel import Request
 from evil_minions.network.transports import tcp, ws
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.fleet import catalogue
+from evil_minions.fleet import supervisor
 from evil_minions.functions import job
 from evil_minions.recording import adapt, recording, replay
 from evil_minions.recording.recording import Answer, Event, Recording
@@ -60,9 +60,9 @@ def answer(fun: str, *args: object, value: object = True, seconds: float = 1.0, 
 
 def test_recorded_functions_are_known() -> None:
     """A fleet knows the functions of its recording beside its own; whatever else is asked for is told with a guess."""
-    known = catalogue.names(answers(answer("web.restart"), STATES))
+    known = supervisor.names(answers(answer("web.restart"), STATES))
     asked = ["web.restart", "state.apply", "test.ping", "test.pnig", "zzz"]
-    assert catalogue.unknown(asked, known) == {"test.pnig": "test.ping", "zzz": ""}
+    assert supervisor.unknown(asked, known) == {"test.pnig": "test.ping", "zzz": ""}
 
 
 def test_steps_are_in_order_and_pass_midnight() -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions.errors import CompilerError
-from evil_minions.functions.call import Call
-from evil_minions.states.caches import NOTHING, Caches
-from evil_minions.states.compiler import Compiler
-from evil_minions.states.planner import Planner
+from evil_minions.functions.registry import Call
+from evil_minions.states.planner import Compiler, Planner
+from evil_minions.states.run import NOTHING, Caches
 from tests.unit.evil_minions.conftest import FakeHost
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evil_minions.samples.rows import ReturnRow
-from harness.results import answers
+from evil_minions.samples.files import ReturnRow
+from harness.results import evidence
 from harness.samples.rows import ClientSample, KeptReturn, RunnerSample
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
@@ -21,7 +21,7 @@ def returned(when: float, jid: str = JID, *, acknowledged: bool = True) -> Retur
 
 def test_who_waits_has_the_answer_when_it_comes() -> None:
     """A synchronous request is complete as its answer was, whatever the master keeps."""
-    whole, part, none = answers.answers(
+    whole, part, none = evidence.answers(
         [
             request("sync", 2, due=1.0),
             request("sync", 1, "1 of 2 minions answered", due=2.0),
@@ -38,30 +38,30 @@ def test_job_that_is_asked_for_later() -> None:
     """An asynchronous request is over with the last return that was acknowledged, and complete if all are kept."""
     kept = [KeptReturn(JID, "m0"), KeptReturn(JID, "m1"), KeptReturn(OTHER, "m0")]
     returns = [returned(14.0), returned(15.0), returned(40.0, acknowledged=False), returned(50.0, OTHER)]
-    (answer,) = answers.answers([request("async", 2)], returns, kept)
+    (answer,) = evidence.answers([request("async", 2)], returns, kept)
     assert (answer.state, answer.answered, answer.wait_s) == ("complete", 2, 5.0)
 
 
 def test_job_that_lost_returns() -> None:
     """A job id alone is no answer: what the master lost is missing."""
-    (answer,) = answers.answers([request("async", 2)], [returned(14.0)], [KeptReturn(JID, "m0")])
+    (answer,) = evidence.answers([request("async", 2)], [returned(14.0)], [KeptReturn(JID, "m0")])
     assert (answer.state, answer.answered, answer.wait_s) == ("incomplete", 1, 4.0)
     assert answer.error == "1 of 2 minions' returns were kept"
-    (answer,) = answers.answers([request("async", 2)], [], [])
+    (answer,) = evidence.answers([request("async", 2)], [], [])
     assert (answer.state, answer.wait_s) == ("none", 2.0)
 
 
 def test_job_that_was_refused() -> None:
     """What a refused request says stays."""
-    (answer,) = answers.answers([request("async", 0, "HTTP 503", "")], [], [])
+    (answer,) = evidence.answers([request("async", 0, "HTTP 503", "")], [], [])
     assert (answer.state, answer.error) == ("none", "HTTP 503")
 
 
 def test_longest_wait() -> None:
     """The longest wait is that of any request; without one there is none."""
-    found = answers.answers([request("sync", 2), request("async", 2)], [returned(17.0)], [])
-    assert answers.longest(found) == 7.0
-    assert answers.longest([]) is None
+    found = evidence.answers([request("sync", 2), request("async", 2)], [returned(17.0)], [])
+    assert evidence.longest(found) == 7.0
+    assert evidence.longest([]) is None
 
 
 def test_runner_that_is_asked_for_later() -> None:
@@ -76,7 +76,7 @@ def test_runner_that_is_asked_for_later() -> None:
     ended = [
         RunnerSample("r1", 2, f"{JID} {OTHER}", ""), RunnerSample("r2", 1, "", ""), RunnerSample("r3", 2, "", "step"),
     ]  # fmt: skip
-    found = answers.answers(rows, [returned(14.0), returned(17.0, OTHER)], [KeptReturn("r4", "vm_master")], ended)
+    found = evidence.answers(rows, [returned(14.0), returned(17.0, OTHER)], [KeptReturn("r4", "vm_master")], ended)
     assert [(answer.over, answer.answered, answer.error) for answer in found] == [
         (17.0, 2, ""),
         (11.0, 1, "1 of 2 minions answered"),

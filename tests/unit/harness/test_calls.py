@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.load import asking, reading
-from harness.load.answer import Answer
+from harness.load import calls, reading
 from harness.load.calls import ApiCaller, CliCaller
+from harness.load.reading import Answer
 from harness.load.sessions import LoginError, Sessions
 from harness.scenarios.clients import Arrival, Clients
-from harness.scenarios.expected import Expected
+from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,7 +140,7 @@ def test_arguments() -> None:
     """The command gets the target's option, the arguments, and output that can be counted."""
     clients = Clients("c", "cli", "state.apply", "os:SUSE", NOW, "grain", args=("web",), kwarg={"test": True})
     options = ["--out=json", "--out-indent=-1", "--show-jid", "-t", "5"]
-    assert asking.arguments(clients) == [*options, "-G", "os:SUSE", "state.apply", "web", "test=true"]
+    assert calls.arguments(clients) == [*options, "-G", "os:SUSE", "state.apply", "web", "test=true"]
 
 
 def test_read_cli() -> None:
@@ -230,9 +230,9 @@ def test_batch_of_a_command() -> None:
 def test_arguments_of_a_batch() -> None:
     """The command gets the size of the batch and the wait, in sync and async."""
     clients = Clients("c", "cli", "test.ping", "*", NOW, batch="10%", batch_wait=3)
-    assert asking.arguments(clients)[3:] == ["--batch-size", "10%", "--batch-wait", "3", "-t", "5", "*", "test.ping"]
+    assert calls.arguments(clients)[3:] == ["--batch-size", "10%", "--batch-wait", "3", "-t", "5", "*", "test.ping"]
     clients = Clients("c", "cli", "test.ping", "*", NOW, mode="async", batch="7")
-    assert asking.arguments(clients) == ["--async", "--batch-size", "7", "-t", "5", "*", "test.ping"]
+    assert calls.arguments(clients) == ["--async", "--batch-size", "7", "-t", "5", "*", "test.ping"]
 
 
 def _runner(function: str, kind: str = "runner", tgt: str = "", **more: Any) -> Clients:
@@ -273,7 +273,7 @@ def test_no_answer_of_a_runner(api: str, body: object) -> None:
 def test_salt_run() -> None:
     """`salt-run` prints JSON; a text in it says why there is no answer, and its exit code counts."""
     clients = _runner("manage.up", "salt-run", tgt="*", timeout_s=9)
-    assert asking.arguments(clients) == [
+    assert calls.arguments(clients) == [
         "--out=json", "--out-indent=-1", "manage.up", 'tgt="*"', 'tgt_type="glob"', "timeout=9",
     ]  # fmt: skip
     assert _call(_cli('print(\'["m1", "m2"]\')'), clients, 2) == Answer(2, (), 13)
@@ -287,7 +287,7 @@ def test_salt_run() -> None:
 def test_asynchronous_salt_run() -> None:
     """The job id of `salt-run --async` stands in a warning only; without one nothing was started."""
     clients = _runner("state.orchestrate", "salt-run", tgt="*", mode="async", args=("rollout",), kwarg={"pillar": {}})
-    assert asking.arguments(clients) == [
+    assert calls.arguments(clients) == [
         "--async", "--log-level=warning", "state.orchestrate", "rollout", "pillar={}",
     ]  # fmt: skip
     program = f"import sys; sys.stderr.write('[WARNING ] running under tag salt/run/{JID}\\n')"

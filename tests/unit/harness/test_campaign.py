@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harness.load.job import Job
+    from harness.load.backend import Job
 
 
 def test_no_environment_in_a_container(tmp_path: Path) -> None:

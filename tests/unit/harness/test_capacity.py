@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import __main__ as cli
-from harness.bed import capacity
-from harness.bed.capacity import Machine, Need
+from harness.bed import fleet
+from harness.bed.fleet import Machine, Need
 from harness.errors import LimitError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ LARGE = Machine(memory_mb=1e6, cores=64, files=-1, ports=100_000)
 def test_every_lack_is_named() -> None:
     """A fleet that is too large is told with its memory, its time and its files, and all that is missing of it."""
     with pytest.raises(LimitError) as caught:
-        capacity.check(100_000, pillars=True, machine=SMALL)
+        fleet.check_capacity(100_000, pillars=True, machine=SMALL)
     text = str(caught.value)
     assert text.startswith("100,000 minions need about ")
     for words in (
@@ -40,7 +40,7 @@ def test_two_sizes_have_two_texts() -> None:
     texts = []
     for minions in (100_000, 200_000):
         with pytest.raises(LimitError) as caught:
-            capacity.check(minions, pillars=False, machine=SMALL)
+            fleet.check_capacity(minions, pillars=False, machine=SMALL)
         texts.append(str(caught.value).split(" until")[0])
     assert texts[0].split()[5:] != texts[1].split()[5:]
     assert [text.split()[0] for text in texts] == ["100,000", "200,000"]
@@ -49,16 +49,16 @@ def test_two_sizes_have_two_texts() -> None:
 @pytest.mark.parametrize("pillars", [True, False])
 def test_the_advice_is_possible(*, pillars: bool) -> None:
     """What is told as the most that a machine can hold is not refused by it."""
-    most = capacity.most(SMALL, pillars=pillars)
+    most = fleet.most(SMALL, pillars=pillars)
     assert most > 1000
-    assert capacity.check(most, pillars=pillars, machine=SMALL).minions == most
+    assert fleet.check_capacity(most, pillars=pillars, machine=SMALL).minions == most
     tiny = Machine(memory_mb=100.0, cores=1, files=600, ports=10)
-    assert capacity.most(tiny, pillars=pillars) == 0
+    assert fleet.most(tiny, pillars=pillars) == 0
 
 
 def test_a_large_machine() -> None:
     """A machine that has it all is asked for nothing, and the estimate says how long it takes there."""
-    need = capacity.check(100_000, pillars=False, machine=LARGE)
+    need = fleet.check_capacity(100_000, pillars=False, machine=LARGE)
     assert need == Need.of(100_000, 64, pillars=False)
     # no fleet begins more than 300 sign-ins a second
     assert need.ready_s == pytest.approx(100_000 / 300)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.load import clocks
-from harness.load.clocks import Offset
+from harness.load import wire
+from harness.load.wire import Offset
 from harness.samples import files as samples
 from harness.samples.files import SampleFile
 from harness.samples.rows import ClockSample
@@ -28,7 +28,7 @@ def _measure(ahead: float, trips: list[tuple[float, float]]) -> Offset:
         now[0] += back
         return told
 
-    return clocks.measure(ask, len(trips), lambda: now[0])
+    return wire.measure(ask, len(trips), lambda: now[0])
 
 
 @pytest.mark.parametrize("ahead", [200.0, -3.5, 0.004, 0.0])

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness import __main__ as cli
-from harness.containers import engine, files, fleet, image, inside, roles
-from harness.containers.fleet import Fleets, Share
+from harness.containers import backend, engine, image, inside, roles
+from harness.containers.backend import Fleets, Share
 from harness.errors import RunError
 from harness.load import plan
-from harness.processes.owner import Place
+from harness.processes.kernel import Place
 from harness.samples import files as samples
 from harness.samples.files import SampleFile
 from harness.samples.rows import ProcessSample
@@ -64,7 +64,7 @@ def test_options_that_need_others(words: list[str], problem: str, capsys: pytest
 )
 def test_minions_are_split(minions: int, containers: int, expected: list[tuple[int, int]]) -> None:
     """Every minion is in one container, in order of numbers."""
-    assert fleet.split(minions, containers) == expected
+    assert backend.split(minions, containers) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_minions_are_split(minions: int, containers: int, expected: list[tuple[i
 )
 def test_fleets_scale_at_their_end(minions: int, expected: list[int]) -> None:
     """Ids are numbered through, so the last container grows and the last ones shrink."""
-    assert fleet.sizes([(0, 4), (4, 3), (7, 3)], minions) == expected
+    assert backend.sizes([(0, 4), (4, 3), (7, 3)], minions) == expected
 
 
 def _status(minions: int, publications: int, returns: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Line:
 
     def ask(self, do: str, values: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Answer as the program in a fleet's container does."""
-        assert (do, seconds) == ("fleet", fleet.REQUEST_S)
+        assert (do, seconds) == ("fleet", backend.REQUEST_S)
         self.asked.append(values["request"])
         return {"answer": self.answers[values["request"]["do"]]}
 
@@ -117,7 +117,7 @@ def test_files_of_the_fleet_go_along(tmp_path: Path) -> None:
     """Options that name files name them as they are within the container."""
     own = tmp_path / "own.toml"
     own.touch()
-    found, entries = fleet.options(["--slowdown=2", f"--behaviour={own}=10%", f"--population={own}"])
+    found, entries = backend.options(["--slowdown=2", f"--behaviour={own}=10%", f"--population={own}"])
     assert found == ["--slowdown=2", "--behaviour=/bed/files/0-own.toml=10%", "--population=/bed/files/1-own.toml"]
     assert entries == {"files/0-own.toml": own, "files/1-own.toml": own}
 
@@ -128,7 +128,7 @@ def test_archives_leave_out_what_is_compiled(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     with (
-        files.pack({"opt/code": tmp_path / "code", "Dockerfile": b"FROM x"}) as packed,
+        engine.pack({"opt/code": tmp_path / "code", "Dockerfile": b"FROM x"}) as packed,
         tarfile.open(fileobj=packed) as tar,
     ):
         assert sorted(tar.getnames()) == ["Dockerfile", "opt/code", "opt/code/a.py"]
@@ -138,9 +138,9 @@ def test_files_are_fetched(tmp_path: Path) -> None:
     """A folder of a container arrives as it is there."""
     (tmp_path / "samples").mkdir()
     (tmp_path / "samples" / "zero").write_text("1")
-    with files.pack({"samples": tmp_path / "samples"}) as packed:
+    with engine.pack({"samples": tmp_path / "samples"}) as packed:
         container = SimpleNamespace(get_archive=lambda path: ([packed.read()], {"name": path}))
-        found = files.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
+        found = engine.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
     assert (found / "zero").read_text() == "1"
 
 
@@ -162,7 +162,7 @@ def test_harmful_files_are_refused(
         archive.addfile(member)
     container = SimpleNamespace(get_archive=lambda path: ([packed.getvalue()], {"name": path}))
     with pytest.raises(RunError, match=f"^A container sent '{name}'"):
-        files.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
+        engine.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
     assert not (tmp_path / "escaped").exists()
 
 
@@ -176,10 +176,10 @@ def test_samples_of_containers_become_those_of_one_machine(tmp_path: Path) -> No
             rows.write(ProcessSample(second + shift, "fleet", 7, 1.0, 100))
         rows.close()
     folders = [tmp_path / "one", tmp_path / "two"]
-    files.merge_processes([(folder, 0.0) for folder in folders], tmp_path / "processes.csv")
+    engine.merge_processes([(folder, 0.0) for folder in folders], tmp_path / "processes.csv")
     found = [(row.time, row.pid) for row in samples.read_processes(tmp_path)]
     assert found == [(10.0, 7), (10.0, 10_000_007), (11.0, 7), (11.0, 10_000_007)]
-    files.merge_fleet([(folder / "fleet", 0.0) for folder in folders], tmp_path / "fleet")
+    engine.merge_fleet([(folder / "fleet", 0.0) for folder in folders], tmp_path / "fleet")
     assert (tmp_path / "fleet" / "jobs.1000.csv").read_text() == "two"
 
 
@@ -192,19 +192,19 @@ def test_a_clock_that_is_off_is_corrected(tmp_path: Path) -> None:
     rows = SampleFile(tmp_path / "one" / "processes.csv", ProcessSample)
     rows.write(ProcessSample(1210.2, "fleet", 7, 1.0, 100))
     rows.close()
-    files.merge_processes([(tmp_path / "one", 200.0)], tmp_path / "processes.csv")
+    engine.merge_processes([(tmp_path / "one", 200.0)], tmp_path / "processes.csv")
     assert [row.time for row in samples.read_processes(tmp_path)] == [1010.0]
-    files.merge_fleet([(fleet_folder, 200.0)], tmp_path / "fleet")
+    engine.merge_fleet([(fleet_folder, 200.0)], tmp_path / "fleet")
     jobs = (tmp_path / "fleet" / "jobs.0.csv").read_text().splitlines()
     assert jobs[1:] == ["1010.500000,1,test.ping,4", "1211.5,2,te"]
     assert (tmp_path / "fleet" / "starts.0.csv").read_text() == (fleet_folder / "starts.0.csv").read_text()
     asked = tmp_path / "requests.csv"
     asked.write_text('number,scheduled,started,finished,error\n0,1200,1200.1,1201,"a, b"\n')
-    files.set_back(asked, tmp_path / "corrected.csv", 200.0)
+    engine.set_back(asked, tmp_path / "corrected.csv", 200.0)
     assert (tmp_path / "corrected.csv").read_text().splitlines()[1] == '0,1000.000000,1000.100000,1001.000000,"a, b"'
     # the moment that all requests are due from is one of the same clock
     plan.write_zero(tmp_path / "one", 1200.25)
-    files.set_back(tmp_path / "one" / "zero", tmp_path / "zero", 200.0)
+    engine.set_back(tmp_path / "one" / "zero", tmp_path / "zero", 200.0)
     assert plan.read_zero(tmp_path) == 1000.25
 
 

@@ -14,9 +14,8 @@ import pytest
 from harness import __main__ as cli
 from harness.errors import HarnessError, PortError, RunError, SettingsError, StartError
 from harness.load import clients, coordinator, worker
-from harness.load.coordinator import Coordinator
+from harness.load.coordinator import Coordinator, Remote
 from harness.load.plan import ApiAccess, Plan, Share
-from harness.load.remote import Remote
 from harness.load.wire import Line, address_of, version
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from harness.database import content
+from harness.database import schema
 from harness.database.schema import Scale, Server, minion_rows, shared_rows
 
 SCALE = Scale()
@@ -16,7 +16,7 @@ SCALE = Scale()
 def test_rows_repeat_with_the_seed() -> None:
     """The same seed gives the same rows, another one others."""
     rows = list(minion_rows(Server(5, "m5"), 1, SCALE))
-    content.body.cache_clear()
+    schema.body.cache_clear()
     assert list(minion_rows(Server(5, "m5"), 1, SCALE)) == rows
     assert list(minion_rows(Server(5, "m5"), 2, SCALE)) != rows
 
@@ -44,11 +44,10 @@ def test_documents_are_objects_of_two_kilobytes() -> None:
 def test_minions_keep_their_own_facts() -> None:
     """Minions that share content differ in what is theirs."""
     one, other = (
-        json.loads(next(minion_rows(Server(number, f"m{number}"), 1, SCALE))[-1])
-        for number in (1, 1 + content.VARIANTS)
+        json.loads(next(minion_rows(Server(number, f"m{number}"), 1, SCALE))[-1]) for number in (1, 1 + schema.VARIANTS)
     )
     assert one["general"] == other["general"]
-    assert (one["mgr_server_id"], other["mgr_server_id"]) == (1, 1 + content.VARIANTS)
+    assert (one["mgr_server_id"], other["mgr_server_id"]) == (1, 1 + schema.VARIANTS)
 
 
 @pytest.mark.parametrize("server", [1, 9, 10, 11, 9_999])

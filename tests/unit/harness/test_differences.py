@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import __main__ as cli
-from harness import figures
+from harness import choices, figures
 from harness.errors import SettingsError
 from harness.report import verdict
 from harness.results import comparison, differences, repeats, result, runs, trees
 from harness.results.comparison import ALIKE, UNTOLD, Change
-from harness.scenarios import labels, scenario
+from harness.scenarios import scenario
 from harness.verify import verification
-from harness.verify.finding import WRONG
+from harness.verify.store import WRONG
 from tests import oracle
 from tests.unit.harness import repeated_run
 
@@ -150,9 +150,9 @@ def test_every_count_can_be_judged() -> None:
 
 def test_labels() -> None:
     """The same tree twice has two labels, which know what they stand for."""
-    found = labels.labels(["stock", "patched", "stock", "other", "stock", "other"])
+    found = choices.labels(["stock", "patched", "stock", "other", "stock", "other"])
     assert found == ("stock", "patched", "stock-2", "other", "stock-3", "other-2")
-    assert [labels.kind(label) for label in found] == ["stock", "patched", "stock", "other", "stock", "other"]
+    assert [choices.kind(label) for label in found] == ["stock", "patched", "stock", "other", "stock", "other"]
 
 
 def test_labels_have_the_options_and_limits_of_their_tree(tmp_path: Path) -> None:

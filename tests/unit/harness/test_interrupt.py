@@ -23,7 +23,7 @@ from harness.load import run
 from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.progress import Progress
-from harness.results import machine, runs
+from harness.results import runs, trees
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_ctrl_c_around_the_start_of_a_run(
     def facts(_: object) -> object:
         return press() if where == "facts" else {"trees": {"stock": {}}}
 
-    monkeypatch.setattr(machine, "facts", facts)
+    monkeypatch.setattr(trees, "facts", facts)
     monkeypatch.setattr(run, "run", press)
     monkeypatch.setattr(campaign, "find", lambda name: (name, tmp_path))
     if where == "create":

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ScenarioError
-from harness.scenarios import scenario, targets
-from harness.scenarios.asked import Asked
-from harness.scenarios.clients import CLI, OVER_API
-from harness.scenarios.expected import Expected
-from harness.scenarios.users import Group
+from harness.scenarios import scenario
+from harness.scenarios.clients import CLI, OVER_API, Group
+from harness.scenarios.runners import Asked, Expected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,5 +154,5 @@ def test_target_of_a_step_that_nobody_is(tmp_path: Path) -> None:
     """The target of a step is checked before anything starts, as that of its clients is."""
     found = _load(tmp_path, f"{HEAD}{ORCHESTRATE}steps = {{ canary = 'web*' }}\n")
     with pytest.raises(ScenarioError, match="The clients `o / canary` target none of the 1 minions"):
-        targets.check(found, ["minion-00000"])
-    targets.check(_load(tmp_path, HEAD + ACTIVE), ["minion-00000"])
+        scenario.check(found, ["minion-00000"])
+    scenario.check(_load(tmp_path, HEAD + ACTIVE), ["minion-00000"])

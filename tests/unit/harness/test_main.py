@@ -12,7 +12,7 @@ import pytest
 
 from harness import __main__ as cli
 from harness.commands import campaign, serve
-from harness.commands.parser import parser
+from harness.commands.actions import parser
 from harness.errors import HarnessError, SettingsError
 from harness.results import result as results
 from harness.scenarios import scenario

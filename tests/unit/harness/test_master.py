@@ -11,7 +11,7 @@ from harness.bed import master, minion
 from harness.bed.api import Api
 from harness.bed.fleet import FleetSpec
 from harness.bed.master import Master
-from harness.bed.tree import Tree
+from harness.bed.settings import Tree
 
 MASTER = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002)
 

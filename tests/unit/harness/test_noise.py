@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness import figures
-from harness.results import differences, noise
+from harness.results import differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,13 +31,13 @@ def test_chance_is_that_of_all_orders(one: int, other: int) -> None:
     orders = list(itertools.combinations(range(one + other), one))
     extreme = [order for order in orders if max(order) == one - 1 or min(order) == other]
     expected = 1.0 if one == other == 1 else len(set(extreme)) / len(orders)
-    assert noise.probability(one, other) == pytest.approx(expected)
+    assert differences.probability(one, other) == pytest.approx(expected)
 
 
 def test_five_repeats_are_enough() -> None:
     """From five repeats on nothing but order is asked for; below, the margin shrinks with each repeat."""
-    assert [noise.rare(n, n) for n in (1, 2, 3, 4, 5, 6)] == [False, False, False, False, True, True]
-    margins = [noise.margin(5.0, n, n) for n in (1, 2, 3, 4, 5)]
+    assert [differences.rare(n, n) for n in (1, 2, 3, 4, 5, 6)] == [False, False, False, False, True, True]
+    margins = [differences.margin(5.0, n, n) for n in (1, 2, 3, 4, 5)]
     assert margins[0] == pytest.approx(5.0)
     assert margins == sorted(margins, reverse=True)
     assert margins[-1] == 1.0
@@ -56,7 +56,7 @@ def test_five_repeats_are_enough() -> None:
 )
 def test_apart(one: list[float], other: list[float], expected: float) -> None:
     """Ranges that touch are not apart."""
-    assert noise.apart(one, other) == expected
+    assert differences.apart(one, other) == expected
 
 
 def test_shares_agree_with_enumeration() -> None:
@@ -69,7 +69,7 @@ def test_shares_agree_with_enumeration() -> None:
         weights = [math.comb(here, k) * math.comb(there, marked - k) for k in range(min(here, marked) + 1)]
         low, high = sum(weights[: bad + 1]), sum(weights[bad:])
         expected = min(1.0, 2 * min(low, high) / sum(weights)) if 0 < marked < here + there else 1.0
-        found = noise.same_share(bad, here, other, there)
+        found = differences.same_share(bad, here, other, there)
         # at the very middle either tail may be taken
         assert found == pytest.approx(expected) or (expected == 1.0 and found > 0.99)
 
@@ -82,7 +82,7 @@ def test_rates_agree_with_enumeration() -> None:
         total, share = here + there, exposure / (exposure + other)
         weights = [math.comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(total + 1)]
         expected = min(1.0, 2 * min(sum(weights[: here + 1]), sum(weights[here:])))
-        found = noise.same_rate(here, exposure, there, other)
+        found = differences.same_rate(here, exposure, there, other)
         assert found == pytest.approx(expected) or (expected == 1.0 and found > 0.99)
 
 
@@ -99,7 +99,7 @@ def test_rates_agree_with_enumeration() -> None:
 )
 def test_counts_of_one_pair(counts: tuple[int, int, int, int], differ: bool) -> None:  # noqa: FBT001 - a case of the test
     """A bad minute in which most requests fail is a difference in one pair of runs; some failures more are not."""
-    assert (noise.same_share(*counts) < noise.COUNTS_LEVEL) is differ
+    assert (differences.same_share(*counts) < differences.COUNTS_LEVEL) is differ
 
 
 def _rng(seed: int) -> random.Random:
@@ -179,5 +179,5 @@ def test_failures_by_chance_are_not_called_different(rate: float, requests: int)
     rng, called = _rng(requests), 0
     for _ in range(FIGURES):
         here, there = (sum(rng.random() < rate for _ in range(requests)) for _ in range(2))
-        called += noise.same_share(here, requests, there, requests) < noise.COUNTS_LEVEL
+        called += differences.same_share(here, requests, there, requests) < differences.COUNTS_LEVEL
     assert called / FIGURES <= 0.002

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.bed import master, ping
+from harness.bed import master
 from harness.processes.deadline import Deadline, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 30.0
-KINDS = pytest.mark.parametrize("kind", [ping.TcpPing, ping.WsPing])
+KINDS = pytest.mark.parametrize("kind", [master.TcpPing, master.WsPing])
 
 
 @pytest.fixture
@@ -29,26 +29,26 @@ def server() -> Iterator[socket.socket]:
         yield server
 
 
-def question(one: ping.StreamPing, server: socket.socket) -> socket.socket:
+def question(one: master.StreamPing, server: socket.socket) -> socket.socket:
     """Return the connection over which the next question comes, once all of it is read."""
     assert not one.answered()
     connection, _ = server.accept()
     connection.settimeout(SECONDS)
     data = b""
     while data != one.question:
-        more = connection.recv(ping.READ_BYTES)
+        more = connection.recv(master.READ_BYTES)
         assert more
         data += more
     return connection
 
 
-def wait(one: ping.StreamPing) -> None:
+def wait(one: master.StreamPing) -> None:
     """Wait until the question is answered."""
     until(one.answered, Deadline(SECONDS), lambda: "No answer")
 
 
 @KINDS
-def test_late_master_is_not_asked_twice(kind: type[ping.StreamPing], server: socket.socket) -> None:
+def test_late_master_is_not_asked_twice(kind: type[master.StreamPing], server: socket.socket) -> None:
     """Who looks again and again has asked once, and gets the answer whenever it comes, in parts or not."""
     with kind(server.getsockname()[1]) as one, question(one, server) as connection:
         assert [one.answered() for _ in range(100)] == [False] * 100
@@ -57,13 +57,13 @@ def test_late_master_is_not_asked_twice(kind: type[ping.StreamPing], server: soc
             server.accept()
         connection.sendall(b"x" + one.end)
         assert not one.answered()
-        connection.sendall(ping.ANSWER)
+        connection.sendall(master.ANSWER)
         wait(one)
 
 
 @KINDS
 @pytest.mark.parametrize("bad", [b"error: Internal routing error", b""])
-def test_master_that_fails_is_asked_again(kind: type[ping.StreamPing], server: socket.socket, bad: bytes) -> None:
+def test_master_that_fails_is_asked_again(kind: type[master.StreamPing], server: socket.socket, bad: bytes) -> None:
     """An error and a connection that ends are no answers, and neither is half of one before them."""
     with kind(server.getsockname()[1]) as one, ExitStack() as stack:
         first = stack.enter_context(question(one, server))
@@ -71,7 +71,7 @@ def test_master_that_fails_is_asked_again(kind: type[ping.StreamPing], server: s
         first.shutdown(socket.SHUT_WR)
         until(lambda: not one.answered() and one._connection is None, Deadline(SECONDS), lambda: "Still connected")
         second = stack.enter_context(question(one, server))
-        second.sendall(one.end + ping.ANSWER)
+        second.sendall(one.end + master.ANSWER)
         wait(one)
 
 
@@ -79,10 +79,10 @@ def test_master_that_refuses_is_asked_again() -> None:
     """Nobody listens yet."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with ping.TcpPing(port) as one:
+    with master.TcpPing(port) as one:
         assert not one.answered()
         with socket.create_server(("127.0.0.1", port)) as server, question(one, server) as connection:
-            connection.sendall(one.end + ping.ANSWER)
+            connection.sendall(one.end + master.ANSWER)
             wait(one)
 
 

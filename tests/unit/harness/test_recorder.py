@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from evil_minions.samples.counters import Counters
-from harness.load.recorder import Recorder
+from evil_minions.samples.tally import Counters
+from harness.load.settling import Recorder
 from harness.progress import Progress
 
 if TYPE_CHECKING:

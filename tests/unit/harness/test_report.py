@@ -14,8 +14,8 @@ import pytest
 
 from harness import figures
 from harness.errors import SettingsError
-from harness.report import cpu, page, rows, sentences, theme, verdict
-from harness.results import answers, result
+from harness.report import page, rows, series, theme, verdict
+from harness.results import evidence, result
 from harness.results.comparison import Change
 from harness.results.differences import Pair
 from harness.samples.rows import ClientSample
@@ -158,10 +158,10 @@ def test_trees_are_explained(found: Text) -> None:
     assert re.search(r"stock Salt (\S+ )?as it is released patched Salt (\S+ )?with our patches", found.text)
     scenario = {"tree_master": {"patched": {"rate_limiting": {"criteria": "capacity", "adaptive": True}}}}
     versions = {"versions": {"salt_patched": "3008.5"}}
-    assert sentences.meaning("patched", scenario, versions) == (
+    assert page.meaning("patched", scenario, versions) == (
         'Salt 3008.5 with our patches, set to "rate_limiting": {"criteria": "capacity", "adaptive": true}'
     )
-    assert sentences.meaning("stock", scenario, {}) == "Salt as it is released"
+    assert page.meaning("stock", scenario, {}) == "Salt as it is released"
 
 
 def test_limits_are_listed(found: Text) -> None:
@@ -336,9 +336,9 @@ def test_none_is_not_some() -> None:
     """A request that no minion answered is told apart from one that some answered."""
     row = ClientSample("a", "api", "f", "sync", 0, 0, 0, 1, "", 50, 0, "0 of 50 minions answered")
     rows = [row, replace(row, error="10 of 50 minions answered"), replace(row, error="9 of 50 minions answered")]
-    evidence = SimpleNamespace(answers=answers.answers(rows, [], []))
+    samples = SimpleNamespace(answers=evidence.answers(rows, [], []))
     expected = [("stock", "some of 50 minions answered", 2), ("stock", "0 of 50 minions answered", 1)]
-    assert page.errors({"stock": cast("Any", evidence)}) == expected
+    assert page.errors({"stock": cast("Any", samples)}) == expected
 
 
 def test_processes_that_one_tree_lacks() -> None:
@@ -349,9 +349,9 @@ def test_processes_that_one_tree_lacks() -> None:
         "patched": {"cpu_s": {"MWorker": 3.0, "locust": 9.0}, "per_function": functions},
     }
     pair = Pair(("stock",), ("patched",), control=False, lines=())
-    rows = cpu.cpu_rows([trees], ["MWorker", "EventPublisher", "locust"], [pair])
+    rows = series.cpu_rows([trees], ["MWorker", "EventPublisher", "locust"], [pair])
     assert rows[0][2] == Change("", "differs 3.0×")  # noqa: RUF001 - a multiplication sign
-    assert cpu.cpu_rows([trees], ["MWorker"], [])[0][2] is None
+    assert series.cpu_rows([trees], ["MWorker"], [])[0][2] is None
     assert rows[1] == ("EventPublisher", {"stock": "100 ms (10/s)", "patched": "–"}, None)  # noqa: RUF001 - a dash is what the page shows
     assert rows[2][2] is None
 
@@ -363,7 +363,7 @@ def test_processes_that_one_tree_lacks() -> None:
 def test_conditions(load: float, end: str) -> None:
     """A reader is told the order of the trees, and whether the machine was busy."""
     trees = {"stock": {"load_average": load}, "patched": {"load_average": 3.5}}
-    said = sentences.conditions(["stock", "patched"], {"machine": {"cores": 2}, "trees": trees})
+    said = page.conditions(["stock", "patched"], {"machine": {"cores": 2}, "trees": trees})
     words = f"The load average was {load:g} before stock and 3.5 before patched{end}"
     assert said == f"stock ran first, then patched. {words}"
 
@@ -411,7 +411,7 @@ def _remarked(**values: object) -> dict[str, Any]:
 )
 def test_remarks(values: dict[str, object], expected: list[str]) -> None:
     """The page says how late requests were sent, what was wrong with clocks, and what no figure has in it."""
-    assert sentences.remarks(_remarked(**values)) == [("stock", text) for text in expected]
+    assert page.remarks(_remarked(**values)) == [("stock", text) for text in expected]
 
 
 def test_percentiles_say_of_how_many() -> None:
@@ -428,8 +428,8 @@ def test_an_edited_tree_is_named() -> None:
     """A run of an edited tree says which files were edited, beside the figures and among the facts."""
     machine = {"trees": {"patched": {"hash": "0123456789abcdef", "edited": ["salt/master.py"]}}}
     expected = "patched: tree 0123456789ab, edited: salt/master.py"
-    assert sentences.conditions(["patched"], machine) == f"Only patched ran. {expected}."
-    assert sentences.facts(machine) == [("tree", expected)]
+    assert page.conditions(["patched"], machine) == f"Only patched ran. {expected}."
+    assert page.facts(machine) == [("tree", expected)]
 
 
 @pytest.mark.parametrize(

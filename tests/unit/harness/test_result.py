@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
-from harness.results import cpu, result
-from harness.results.percentiles import Percentiles, percentiles
+from harness.results import figures, result
+from harness.results.figures import Percentiles, percentiles
 from harness.samples.rows import ProcessSample
 from harness.scenarios import thresholds
 from harness.scenarios.thresholds import Threshold, Verdict
@@ -199,13 +199,13 @@ def test_threshold_of_nothing_is_missed() -> None:
 def test_cpu_of_a_process_that_got_its_name_late() -> None:
     """What a process used belongs to the last role it had: Salt names its processes a moment after their start."""
     rows = [ProcessSample(1.0, "master", 7, 1.0, 0), ProcessSample(2.0, "MWorker", 7, 2.0, 0)]
-    assert cpu.seconds(rows, 0.0, 3.0) == {"MWorker": 2.0}
+    assert figures.seconds(rows, 0.0, 3.0) == {"MWorker": 2.0}
 
 
 def test_cpu_of_two_processes_with_the_same_id() -> None:
     """A counter that falls is that of another process."""
     rows = [ProcessSample(1.0, "api", 7, 5.0, 0), ProcessSample(2.0, "MWorker", 7, 0.5, 0)]
-    assert cpu.seconds(rows, 0.0, 3.0) == {"api": 5.0, "MWorker": 0.5}
+    assert figures.seconds(rows, 0.0, 3.0) == {"api": 5.0, "MWorker": 0.5}
 
 
 def test_cpu_between_samples() -> None:
@@ -218,5 +218,5 @@ def test_cpu_between_samples() -> None:
         ProcessSample(10.0, "a", 1, 5.0, 0),
         ProcessSample(10.0, "b", 2, 1.0, 0),
     ]
-    assert cpu.seconds(rows, 2.0, 12.0) == {"a": 4.0, "b": 1.0}
-    assert cpu.rates(rows, [0.0, 5.0, 10.0]) == {"a": [0.5, 0.5], "b": [0.1, 0.1]}
+    assert figures.seconds(rows, 2.0, 12.0) == {"a": 4.0, "b": 1.0}
+    assert figures.rates(rows, [0.0, 5.0, 10.0]) == {"a": [0.5, 0.5], "b": [0.1, 0.1]}

@@ -13,7 +13,7 @@ import pytest
 from harness.commands import campaign
 from harness.errors import MasterError, RunError, ScenarioError, SettingsError, StartError
 from harness.load import run
-from harness.load.job import Job
+from harness.load.backend import Job
 from harness.processes.deadline import Deadline, Patience
 from harness.progress import Progress
 from harness.scenarios import scenario

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.load import jobcache, runners
-from harness.load.answer import Answer
-from harness.load.runners import RunnerJob
+from harness.load import jobcache, reading
+from harness.load.reading import Answer, RunnerJob
 from harness.samples.rows import RunnerSample
-from harness.scenarios.expected import Expected
+from harness.scenarios.runners import Expected
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
 THREE = Expected(3)
@@ -50,7 +49,7 @@ RUNNER = _step(2, "who", "runner")
 )
 def test_minions_that_are_up(function: str, value: object, answered: int) -> None:
     """Of what pings minions, those count that it calls up."""
-    assert runners.read(function, value, THREE) == Answer(answered)
+    assert reading.read(function, value, THREE) == Answer(answered)
 
 
 @pytest.mark.parametrize("function", ["manage.status", "manage.up", "state.orchestrate", "jobs.list_jobs"])
@@ -59,18 +58,18 @@ def test_something_else(function: str, value: object) -> None:
     """What is no answer of the function is an error, never an empty answer."""
     if function == "jobs.list_jobs" and isinstance(value, dict):
         return
-    assert runners.read(function, value, THREE).error == f"the runner answered something else: {value}"
+    assert reading.read(function, value, THREE).error == f"the runner answered something else: {value}"
 
 
 def test_orchestration() -> None:
     """Each step has to name every minion; those without changes stand in its comment; a runner's step names none."""
-    assert runners.read("state.orchestrate", _orchestrated(PING, HIGH, RUNNER), THREE) == Answer(3, (JID, OTHER))
+    assert reading.read("state.orchestrate", _orchestrated(PING, HIGH, RUNNER), THREE) == Answer(3, (JID, OTHER))
 
 
 def test_orchestration_that_lacks_minions() -> None:
     """Salt calls a function's step successful that a minion never answered: here it is not complete."""
     ping = _step(0, "ping", "function", changes={"ret": {"m1": True, "m3": True}}, __jid__=JID)
-    found = runners.read("state.orch", _orchestrated(ping, HIGH), THREE)
+    found = reading.read("state.orch", _orchestrated(ping, HIGH), THREE)
     assert found == Answer(2, (JID, OTHER), 0, "step `ping`: 2 of 3 minions answered")
 
 
@@ -78,10 +77,10 @@ def test_orchestration_with_another_target() -> None:
     """A step that targets fewer minions is measured by its own target, and the largest gap decides."""
     canary = _step(0, "canary", "function", changes={"ret": {"m1": True}})
     expected = Expected(3, {"canary": 1})
-    assert runners.read("state.orchestrate", _orchestrated(canary, HIGH), expected) == Answer(3, (OTHER,))
-    found = runners.read("state.orchestrate", _orchestrated(canary, HIGH), Expected(3, {"canary": 2}))
+    assert reading.read("state.orchestrate", _orchestrated(canary, HIGH), expected) == Answer(3, (OTHER,))
+    found = reading.read("state.orchestrate", _orchestrated(canary, HIGH), Expected(3, {"canary": 2}))
     assert (found.answered, found.error) == (2, "step `canary`: 1 of 2 minions answered")
-    found = runners.read("state.orchestrate", _orchestrated(HIGH), expected)
+    found = reading.read("state.orchestrate", _orchestrated(HIGH), expected)
     assert (found.answered, found.error) == (3, "there is no step `canary`")
 
 
@@ -90,14 +89,14 @@ def test_orchestration_that_fails() -> None:
     comment = "Run failed on minions: m2, m3\nMinion m2 did not return a state result."
     ret = {"m1": STATES, "m2": False, "m3": {"a": {"result": False}}}
     high = _step(1, "high", "state", result=False, comment=comment, changes={"ret": ret})
-    found = runners.read("state.orchestrate", _orchestrated(PING, high), THREE)
+    found = reading.read("state.orchestrate", _orchestrated(PING, high), THREE)
     assert found.answered == 1
     assert found.error.startswith("step `high` failed (1 of 3 minions did it): Run failed on minions: m2, m3 Minion m2")
     comment = "Running function x.y failed on minions: m2 Function x.y ran on m1, m2, m3."
     ping = _step(0, "ping", "function", result=False, comment=comment, changes=PING[1]["changes"])
-    assert runners.read("state.orchestrate", _orchestrated(ping), THREE).answered == 2
+    assert reading.read("state.orchestrate", _orchestrated(ping), THREE).answered == 2
     later = _step(2, "later", "state", result=False, comment="One or more requisite failed: x.ping")
-    found = runners.read("state.orchestrate", _orchestrated(PING, later), THREE)
+    found = reading.read("state.orchestrate", _orchestrated(PING, later), THREE)
     assert (found.answered, found.error[:37]) == (0, "step `later` failed (0 of 3 minions d")
 
 
@@ -105,33 +104,33 @@ def test_orchestration_that_allows_failures() -> None:
     """With `allow_fail` a minion whose states failed stands among the others, and in no comment."""
     ret = {"m1": STATES, "m2": {"a": {"result": False}}, "m3": {"a": {"result": None}}}
     high = _step(0, "high", "state", comment="States ran successfully. Updating m1, m2, m3.", changes={"ret": ret})
-    found = runners.read("state.orchestrate", _orchestrated(high), THREE)
+    found = reading.read("state.orchestrate", _orchestrated(high), THREE)
     assert (found.answered, found.error) == (2, "step `high`: 2 of 3 minions did it without a failed state")
 
 
 def test_orchestration_that_does_not_render() -> None:
     """An orchestration that is a list of errors is an error."""
     value = {"data": {"vm_master": ["No matching sls found for 'x' in env 'base'"]}, "retcode": 1}
-    found = runners.read("state.orchestrate", value, THREE)
+    found = reading.read("state.orchestrate", value, THREE)
     assert found.error == "the orchestration failed: [\"No matching sls found for 'x' in env 'base'\"]"
-    assert runners.read("state.orchestrate", _orchestrated(RUNNER), THREE).error == "no step asks minions"
+    assert reading.read("state.orchestrate", _orchestrated(RUNNER), THREE).error == "no step asks minions"
 
 
 def test_list_of_jobs() -> None:
     """A list of jobs has to have those that were over when it was asked for."""
-    assert runners.read("jobs.list_jobs", {JID: {}, OTHER: {}}, Expected(0), [JID]) == Answer()
-    found = runners.read("jobs.list_jobs", {OTHER: {}}, Expected(0), [JID, OTHER])
+    assert reading.read("jobs.list_jobs", {JID: {}, OTHER: {}}, Expected(0), [JID]) == Answer()
+    found = reading.read("jobs.list_jobs", {OTHER: {}}, Expected(0), [JID, OTHER])
     assert found.error == "1 of 2 jobs that were over are not listed"
 
 
 def test_any_other_runner() -> None:
     """Of other functions it is enough that they end without an error."""
-    assert runners.read("jobs.active", {}, Expected(0)) == Answer()
-    found = runners.read(
+    assert reading.read("jobs.active", {}, Expected(0)) == Answer()
+    found = reading.read(
         "cache.grains", "Exception occurred in runner cache.grains: Traceback\nKeyError: 1", Expected(0)
     )
     assert found.error == "the runner failed: KeyError: 1"
-    found = runners.read("cache.grains", "\nPassed invalid arguments: x", Expected(0))
+    found = reading.read("cache.grains", "\nPassed invalid arguments: x", Expected(0))
     assert found.error == "the runner failed: Passed invalid arguments: x"
 
 
@@ -139,17 +138,17 @@ def test_any_other_runner() -> None:
 def test_runner_that_raised(function: str) -> None:
     """A runner that raised an exception has its last line as the error, whatever its function."""
     text = "Exception occurred in runner manage.status: Traceback\nsalt.exceptions.SaltClientError: timed out\n"
-    assert runners.read(function, text, THREE).error == (
+    assert reading.read(function, text, THREE).error == (
         "the runner failed: salt.exceptions.SaltClientError: timed out"
     )
 
 
 def test_last_event() -> None:
     """A runner that says that it failed is no complete answer, whatever it returned."""
-    assert runners.read_event("jobs.active", {"return": {}, "success": True}, Expected(0)) == Answer()
-    found = runners.read_event("jobs.active", {"return": {}, "success": False}, Expected(0))
+    assert reading.read_event("jobs.active", {"return": {}, "success": True}, Expected(0)) == Answer()
+    found = reading.read_event("jobs.active", {"return": {}, "success": False}, Expected(0))
     assert found.error == "the runner failed: {}"
-    assert runners.read_event("jobs.active", None, Expected(0)).error == "the runner answered something else: None"
+    assert reading.read_event("jobs.active", None, Expected(0)).error == "the runner answered something else: None"
 
 
 def test_answers_in_the_job_cache() -> None:

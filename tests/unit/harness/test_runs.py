@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
-from harness.processes import owner
-from harness.processes.owner import Place
+from harness.processes import kernel
+from harness.processes.kernel import Place
 from harness.progress import Progress
 from harness.results import runs
 from harness.scenarios import scenario
@@ -90,9 +90,9 @@ def test_a_run_of_before_a_restart(tmp_path: Path) -> None:
     """A run of an earlier boot of this machine was killed by its end; of which machine, its id alone tells."""
     found, here = _create(tmp_path), Place.here()
     mark = f"{replace(here, machine='m', boot='another-boot')}/1/0.00"
-    assert owner.rebooted(mark, lambda: replace(here, machine="m"))
-    assert not owner.rebooted(mark, lambda: replace(here, machine="other"))
-    assert not owner.rebooted(mark.replace("m/", "/", 1), lambda: replace(here, machine=""))
+    assert kernel.rebooted(mark, lambda: replace(here, machine="m"))
+    assert not kernel.rebooted(mark, lambda: replace(here, machine="other"))
+    assert not kernel.rebooted(mark.replace("m/", "/", 1), lambda: replace(here, machine=""))
     runs.write(found, replace(runs.read(found), owner=f"{replace(here, boot='another-boot')}/1/0.00"))
     assert runs.read(found).killed == bool(here.machine)
     runs.write(found, replace(runs.read(found), host="elsewhere.example"))

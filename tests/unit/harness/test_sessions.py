@@ -11,8 +11,7 @@ import pytest
 
 from harness.load.sessions import LoginError, Sessions
 from harness.processes.deadline import Deadline, until
-from harness.scenarios.clients import Arrival, Clients
-from harness.scenarios.users import Group
+from harness.scenarios.clients import Arrival, Clients, Group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

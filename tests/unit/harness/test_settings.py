@@ -10,7 +10,7 @@ import pytest
 
 from evil_minions import TRANSPORTS
 from harness.bed import settings
-from harness.bed.ping import PINGS
+from harness.bed.master import PINGS
 from harness.bed.settings import ApiSettings, BedSettings, TemporarySettings
 from harness.errors import DiskError, LimitError, SettingsError
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.load import settling
-from harness.load.job import Job
-from harness.load.runners import RunnerJob
+from harness.load.backend import Job
+from harness.load.reading import RunnerJob
 from harness.samples.files import SampleFile
 from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, RunnerSample
 from harness.scenarios import scenario
-from harness.scenarios.expected import Expected
+from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 from harness import __main__ as cli
 from harness.errors import ScenarioError
-from harness.scenarios import scenario, targets
+from harness.scenarios import scenario
 from harness.scenarios.clients import Arrival, Clients
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ QUICK = scenario.load(scenario.find("quick"))
 )
 def test_matches(tgt: str, tgt_type: str, expected: bool) -> None:  # noqa: FBT001 - what is expected
     """Globs and lists are checked against the ids; the rest is the fleet's to tell."""
-    assert targets.matches(tgt, tgt_type, IDS) is expected
+    assert scenario.matches(tgt, tgt_type, IDS) is expected
 
 
 def test_target_of_nobody() -> None:
@@ -43,21 +43,21 @@ def test_target_of_nobody() -> None:
     wrong = replace(QUICK, clients=(ONE, replace(ONE, name="web", tgt="web*")))
     expected = r"^The clients `web` target none of the 5 minions \(minion-00000 to minion-00004\) with 'web\*': change"
     with pytest.raises(ScenarioError, match=expected):
-        targets.check(wrong, IDS)
+        scenario.check(wrong, IDS)
 
 
 def test_empty_schedule() -> None:
     """A schedule without a request is refused."""
     nothing = replace(QUICK, clients=(replace(ONE, arrival=Arrival("poisson", rate=0.001, duration_s=1.0)),))
     with pytest.raises(ScenarioError, match="holds no request, so there is nothing to measure"):
-        targets.check(nothing, IDS)
+        scenario.check(nothing, IDS)
 
 
 @pytest.mark.parametrize("name", scenario.names())
 def test_own_scenarios_pass(name: str) -> None:
     """Every scenario of ours targets somebody and has requests."""
     found = scenario.load(scenario.find(name))
-    targets.check(found, [f"minion-{number:05d}" for number in range(found.minions)])
+    scenario.check(found, [f"minion-{number:05d}" for number in range(found.minions)])
 
 
 def test_nothing_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

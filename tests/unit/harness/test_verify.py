@@ -16,9 +16,9 @@ from harness.errors import SettingsError
 from harness.report import page
 from harness.results import result
 from harness.results import runs as folders
-from harness.samples import manifest
+from harness.samples import files
 from harness.verify import verification
-from harness.verify.finding import DOUBT, NOTE, WRONG
+from harness.verify.store import DOUBT, NOTE, WRONG
 from tests import oracle, synthetic
 from tests.mutations import mutate
 
@@ -49,7 +49,7 @@ def change(path: Path, how: Callable[[list[str]], list[str]]) -> None:
     with path.open("w", newline="") as file:
         file.writelines(how(lines))
     samples = path.parent if path.parent.name == "samples" else path.parent.parent
-    manifest.write(samples)
+    files.write(samples)
 
 
 def again(folder: Path) -> verification.Verification:
@@ -77,7 +77,7 @@ def test_the_oracle_has_its_own_arithmetic(root: Path) -> None:
     """Nothing of what works out a result is imported, or its mistakes would be made twice."""
     paths = {path.stem: path for path in (root / "harness" / "verify").glob("*.py")}
     paths.pop("verification")
-    permitted = {"harness.results.machine", "harness.results.runs"}
+    permitted = {"harness.results.trees", "harness.results.runs"}
     assert {name for path in paths.values() for name in results_of(path)} <= permitted
     assert results_of(root / "tests" / "oracle.py") == FACTS
 
@@ -108,7 +108,7 @@ def test_mutation_after_the_run(run: Path, seed: int) -> None:
 def test_mutation_during_the_run(whole: Path, run: Path, seed: int) -> None:
     """What happens before the run closes its files is found out by the sources that know the same."""
     mutation = mutate(run / "stock" / "samples", seed)
-    manifest.write(run / "stock" / "samples")
+    files.write(run / "stock" / "samples")
     try:
         result.write(result.compute(run), run)
     except Exception:  # noqa: BLE001  # the run would have failed with it

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.processes import vitals
+from harness.processes import kernel
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.process import calls
@@ -66,9 +66,9 @@ def test_process_with_an_empty_log(processes: Processes, tmp_path: Path) -> None
     process = processes.start("shell", command)
     # forked, executed, and both at rest in the same function of the kernel, which takes a moment on a busy machine
     until(
-        lambda: "; its descendants: 2 x sleep sleeping" in vitals.told(process.pid),
+        lambda: "; its descendants: 2 x sleep sleeping" in kernel.told(process.pid),
         Deadline(20),
-        lambda: f"not asleep: {vitals.told(process.pid)}",
+        lambda: f"not asleep: {kernel.told(process.pid)}",
     )
     said = process.late("The shell does not answer", Deadline(60))
     assert f". Its log {tmp_path}/out is empty." in said
@@ -86,16 +86,16 @@ def test_process_that_has_ended(processes: Processes, tmp_path: Path) -> None:
 def test_cpu_time_grows(processes: Processes, tmp_path: Path) -> None:
     """The CPU time of a process that computes is progress."""
     process = start(processes, tmp_path, BUSY)
-    before = vitals.cpu_s(process.pid)
-    until(lambda: vitals.cpu_s(process.pid) > before + 0.1, Deadline(20), lambda: "no CPU time is counted")
-    assert vitals.told(process.pid).startswith("it is running, ")
+    before = kernel.cpu_s(process.pid)
+    until(lambda: kernel.cpu_s(process.pid) > before + 0.1, Deadline(20), lambda: "no CPU time is counted")
+    assert kernel.told(process.pid).startswith("it is running, ")
 
 
 def test_processes_are_told_by_their_titles() -> None:
     """Salt and PostgreSQL name their processes in the last word of the command line."""
-    told = vitals.Vitals(7, "MWorker", "sleeping", 1.26, "do_epoll_wait")
+    told = kernel.Vitals(7, "MWorker", "sleeping", 1.26, "do_epoll_wait")
     assert told.text == "sleeping in do_epoll_wait, 1.3 s of CPU"
-    assert vitals.read(2**22 + 1) is None
+    assert kernel.read(2**22 + 1) is None
 
 
 def test_calls_of_a_stack() -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from harness.report import waits
-from harness.results.answers import Answer
+from harness.results.evidence import Answer
 
 
 def answer(clients: str, number: int, wait: float, error: str = "", answered: int = 3) -> Answer:

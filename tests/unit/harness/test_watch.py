@@ -13,13 +13,12 @@ import pytest
 
 from harness.errors import ProcessError, StartError, WardenError
 from harness.load.timeline import Player
-from harness.processes import kernel, vitals
+from harness.processes import kernel
 from harness.processes import processes as owned
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.processes import Processes
-from harness.processes.watch import SILENT_S, Watch
-from harness.results import gaps, result
+from harness.processes.processes import SILENT_S, Processes, Watch
+from harness.results import figures, result
 from harness.samples.rows import APART, Timeline
 from tests.halts import halt
 
@@ -145,7 +144,7 @@ def test_a_warden_that_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         started.check()
     with pytest.raises(WardenError, match=r"does not answer: end it\.$"):
         found.__exit__(None, None, None)
-    assert vitals.read(started.pid) is None
+    assert kernel.read(started.pid) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -158,18 +157,18 @@ LINE = Timeline(fleet_start=0.0, ready=5.0, load_start=10.0, clients_done=40.0, 
         (range(60), []),
         ([*range(20), *range(24, 60)], []),
         # stopped for nine seconds
-        ([*range(20), *range(28, 60)], [gaps.Gap(19, 28, edge=False)]),
+        ([*range(20), *range(28, 60)], [figures.Gap(19, 28, edge=False)]),
         # dead from 21 s on
-        (range(22), [gaps.Gap(21, 50, edge=True)]),
-        (range(30, 60), [gaps.Gap(10, 30, edge=True)]),
-        ([], [gaps.Gap(10, 50, edge=True)]),
+        (range(22), [figures.Gap(21, 50, edge=True)]),
+        (range(30, 60), [figures.Gap(10, 30, edge=True)]),
+        ([], [figures.Gap(10, 50, edge=True)]),
         # one sample in ten seconds is this file's rhythm
         (range(0, 61, 10), []),
     ],
 )
-def test_gaps(times: list[float], expected: list[gaps.Gap]) -> None:
+def test_gaps(times: list[float], expected: list[figures.Gap]) -> None:
     """A time without samples is a gap if it is longer than the samples' own rhythm explains."""
-    assert gaps.find(times, LINE) == expected
+    assert figures.find(times, LINE) == expected
 
 
 def _only_until(run: Path, last: float, step: float = 1.0) -> None:

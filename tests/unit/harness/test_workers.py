@@ -20,7 +20,8 @@ from harness.load import clients, plan
 from harness.load.plan import ApiAccess, Plan, Share
 from harness.processes.ports import Ports
 from harness.samples import files as samples
-from harness.scenarios import scenario, schedule
+from harness.scenarios import scenario
+from harness.scenarios.scenario import requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,7 +166,7 @@ def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api
     assert _run(root, tmp_path / "workers", api, 2) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
     expected = Counter(
         (request.clients, request.number, round(request.due_s, 3))
-        for request in schedule.requests(scenario.load(tmp_path / "single" / "mine.toml"))
+        for request in requests(scenario.load(tmp_path / "single" / "mine.toml"))
     )
     assert _sent(tmp_path / "single") == _sent(tmp_path / "workers") == expected
     assert set(expected.values()) == {1}

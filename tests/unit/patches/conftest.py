@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from patches.base import Base, write_base
+from patches.base import Base, digest, write_base
 from patches.cli import main
 from patches.layout import Layout
 from patches.repository import Repository
-from patches.sdist import digest
 from patches.tree import Tree
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 from patches.errors import BusyError, ToolError
 from patches.git import OLDEST, require_git
-from patches.lock import locked
+from patches.layout import locked
 from patches.series import read_series
 from patches.state import Move, read_state, write_state
 
@@ -425,7 +425,7 @@ def test_second_command_waits_for_the_first(project: Project) -> None:
     project.layout.build.mkdir(exist_ok=True)
     times = iter([0.0, 1.0, 3.0])
     pauses: list[float] = []
-    with (project.layout.build / "patches.lock").open("a") as other:
+    with (project.layout.build / "patches.state").open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with (
             pytest.raises(BusyError, match="let it end"),
@@ -438,7 +438,7 @@ def test_second_command_waits_for_the_first(project: Project) -> None:
 def test_wheels_do_not_wait_for_the_tree(project: Project) -> None:
     """What builds extensions leaves the tree alone, so a check of it that takes minutes does not stop it."""
     project.layout.build.mkdir(exist_ok=True)
-    with (project.layout.build / "patches.lock").open("a") as other:
+    with (project.layout.build / "patches.state").open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         ended = project.run("wheels")
     assert ended.code != 7

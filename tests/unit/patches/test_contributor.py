@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patches.contributor import Contributor, objection
+from patches.git import Contributor, objection
 from patches.patch import Patch
 from patches.series import read_series
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from patches import sdist
+from patches.base import unpack
 from tests.unit.patches.conftest import LINES
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_a_release_with_the_same_code(patched: Project, tmp_path: Path) -> None:
         "second": ("applies", 1.0),
     }
     folder = tmp_path / "salt"
-    sdist.unpack(patched.layout, base, folder)
+    unpack(patched.layout, base, folder)
     for command in (["git", "init", "--quiet"], ["git", "apply", found["first"]["written"]]):
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
     assert (folder / "salt/one.py").read_text().splitlines()[6] == "changed by first"

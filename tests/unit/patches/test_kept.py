@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patches import sdist
+from patches.base import unpack
 from patches.git import Git
 from patches.kept import read_kept
 from tests.unit.patches.conftest import LINES
@@ -69,7 +69,7 @@ def test_topic_that_differs_has_a_patch_of_its_own(patched: Project, tmp_path: P
     assert made["topics"] == ["first", "second"]
     base = read_kept(patched.layout, "0.8")
     assert base is not None
-    sdist.unpack(patched.layout, base.base, tmp_path / "salt")
+    unpack(patched.layout, base.base, tmp_path / "salt")
     git = Git(tmp_path / "salt/.git", tmp_path / "salt")
     git.run("init", "--quiet", "--template=")
     git.run("add", "--force", "salt", "doc", "tests", "pkg")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from patches.base import Base, write_base
-from patches.sdist import digest
+from patches.base import Base, digest, write_base
 
 if TYPE_CHECKING:
     from tests.unit.patches.conftest import Project

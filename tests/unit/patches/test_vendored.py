@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from patches import vendored, wheels
+from patches import wheels
 from patches.errors import FetchError
 from patches.layout import Layout
 
@@ -65,7 +65,7 @@ def test_library_is_fetched_once(tmp_path: Path, extension: Path, monkeypatch: p
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", "https://registry.example/")
     asked = registry(monkeypatch, CONTENT)
     for name in ("first", "second"):
-        vendored.add(Layout(tmp_path), extension, tmp_path / name)
+        wheels.add(Layout(tmp_path), extension, tmp_path / name)
         assert (tmp_path / name / "src" / "vendor" / "one.js").read_bytes() == b"export const one = 1;"
     assert asked == ["https://registry.example/one/-/one-1.0.tgz"]
 
@@ -74,7 +74,7 @@ def test_another_content_is_refused(tmp_path: Path, extension: Path, monkeypatch
     """Nothing of it is kept."""
     registry(monkeypatch, archive(b"something else"))
     with pytest.raises(FetchError, match="SHA-512"):
-        vendored.add(Layout(tmp_path), extension, tmp_path / "made")
+        wheels.add(Layout(tmp_path), extension, tmp_path / "made")
     assert not list(tmp_path.rglob("*.tgz"))
 
 
@@ -84,8 +84,8 @@ def test_registry_that_can_not_be_reached(
     """It is an error, unless the set-up asks: then the extension is left out, and others are built."""
     asked = registry(monkeypatch, None)
     with pytest.raises(FetchError, match="could not be downloaded"):
-        vendored.add(Layout(tmp_path), extension, tmp_path / "made")
-    assert len(asked) == vendored.ATTEMPTS
+        wheels.add(Layout(tmp_path), extension, tmp_path / "made")
+    assert len(asked) == wheels.ATTEMPTS
     layout = Layout(tmp_path)
     layout.python.parent.mkdir(parents=True)
     layout.python.touch()
