@@ -53,9 +53,14 @@ def load(number: str) -> Bug:
         raise ScenarioError(f"The zoo has no bug {number}: give one of {', '.join(numbers())}.")
     table = read_table(path, path.name, ScenarioError)
     bug = table.table("bug").allow("title", "counts", "mended_in", "topic", "also")
-    texts = [bug.take(key, str) for key in ("title", "counts")]
     found = Bug(
-        number, *texts, bug.take("mended_in", str, ""), bug.take("topic", str, ""), tuple(bug.texts("also", ())), path
+        number,
+        bug.take("title", str),
+        bug.take("counts", str),
+        bug.take("mended_in", str, ""),
+        bug.take("topic", str, ""),
+        tuple(bug.texts("also", ())),
+        path,
     )
     if found.check:
         table.allow("bug")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.bed.release import release
-from harness.bed.tree import Tree
+from harness.bed.settings import Tree
 from harness.errors import HarnessError, SettingsError
 from harness.paths import ROOT, TREES
 from harness.scenarios import scenario, thresholds

@@ -153,12 +153,14 @@ def test_what_is_not_known(uyuni: Uyuni, database: sources.Database) -> None:
     assert "keeps no values" in uyuni.refused(database, minion="web1", at=at)
 
 
-def test_what_was_deleted_is_not_known(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_what_was_deleted_is_not_known(uyuni: Uyuni, database: sources.Database) -> None:
     """Times whose changes were pruned are refused for good, also if changes are kept for longer afterwards."""
     ((at,),) = database.run(NOW)
     edit(database, {"minion": "web1"}, "own", {"own": 2})
     assert uyuni.ask(database, "show", minion="web1", at=at)["own"] == 1
-    keep = "CREATE OR REPLACE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql AS $$SELECT INTERVAL '{}'$$"
+    keep = (
+        "CREATE OR REPLACE FUNCTION suse_salt_pillar_keep() RETURNS INTERVAL LANGUAGE sql AS $$SELECT INTERVAL '{}'$$"
+    )
     # a day longer than this is what stays
     database.run(keep.format("-1 day") + "; SELECT suse_salt_pillar_prune(100)")
     database.run(keep.format("10 years") + "; SELECT suse_salt_pillar_prune(100)")
@@ -168,7 +170,7 @@ def test_what_was_deleted_is_not_known(uyuni: Uyuni, database: scratch.Database)
     assert uyuni.ask(database, "show", minion="web1", at=later)["own"] == 2
 
 
-def test_installed_again(uyuni: Uyuni, database: scratch.Database) -> None:
+def test_installed_again(uyuni: Uyuni, database: sources.Database) -> None:
     """The history is as old as before, but not if the triggers were away meanwhile."""
     ((at,),) = database.run(NOW)
     install(database, "pillar_changes.sql")

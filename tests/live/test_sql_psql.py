@@ -63,15 +63,16 @@ def test_installing_twice_is_safe(server: Postgres, name: str) -> None:
 
 def test_installed_by_many_at_once(server: Postgres) -> None:
     """Who installs meanwhile waits, and finds each function whole."""
-    database = scratch.make(server, "many")
+    database = sources.make(server, "many")
     assert _psql(database, "uyuni.sql", "pillar.sql", "pillar_changes.sql").returncode == 0
     with ThreadPoolExecutor(6) as pool:
-        done = list(pool.map(lambda name: _psql(database, name), 4 * ("pillar.sql", "pillar_changes.sql", "pillar_role.sql")))
+        names = 4 * ("pillar.sql", "pillar_changes.sql", "pillar_role.sql")
+        done = list(pool.map(lambda name: _psql(database, name), names))
     assert [(one.returncode, one.stderr) for one in done if one.returncode] == []
 
 
-def _migrate(database: scratch.Database, name: str) -> subprocess.CompletedProcess[str]:
-    """Run a file as a schema migration: Uyuni leaves comments out, adds a line before and after, and gives it to psql."""
+def _migrate(database: sources.Database, name: str) -> subprocess.CompletedProcess[str]:
+    """Run a file as a migration of Uyuni: without comments, with a line before and after, by psql."""
     text = re.sub(r"^--.*\n", "", (SQL / name).read_text(), flags=re.MULTILINE)
     # what Uyuni would take for the place of its tables
     assert re.search(r"\[\[.*?\]\]|__.*?__", text) is None
@@ -81,13 +82,13 @@ def _migrate(database: scratch.Database, name: str) -> subprocess.CompletedProce
         "PGPASSWORD": database.server.password,
         "PGOPTIONS": "--client-min-messages=error -c standard_conforming_strings=on",
     }
-    sql = f"select '{name}' from dual;\n{text}commit;\n\n"
+    sql = f"select '{name}' from dual;\n{text}commit;\n\n"  # noqa: S608 - files of ours
     return subprocess.run(argv, env=environment, input=sql, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_files_are_migrations_of_uyuni(server: Postgres) -> None:
-    """Each file is a step of its own; a failed one changes nothing, and the upgrade goes on with it when it is run again."""
-    database = scratch.make(server, "migrated")
+    """Each file is a step of its own; one that fails changes nothing, and is run again."""
+    database = sources.make(server, "migrated")
     done = _psql(database, "uyuni.sql")
     assert done.returncode == 0, done.stderr
     database.run(f"CREATE TABLE dual AS SELECT 'X'::CHAR AS dummy; {UYUNI} {OWNERS}")
