@@ -64,14 +64,14 @@ def rows(evidence: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
             filter(None, [f"Salt {bug.mended_in}" if bug.mended_in else "", f"`{bug.topic}`" if bug.topic else ""])
         )
         link = f"[#{number}]({bugs.ADDRESS}/{number})"
-        lines.append(f"| {link} | {bug.title} | {' | '.join(usual)} | {others or '–'} | {mended} |")
+        lines.append(f"| {link} | {bug.title} | {' | '.join(usual)} | {others or '-'} | {mended} |")
     return lines
 
 
 def _cell(run: Mapping[str, Any] | None) -> str:
     if run is None:
         return "not run"
-    return {WRONG: "**wrong**", RIGHT: "right", ABSENT: "–"}[run["states"][0]]
+    return {WRONG: "**wrong**", RIGHT: "right", ABSENT: "-"}[run["states"][0]]
 
 
 def write() -> None:

@@ -1,0 +1,1 @@
+"""Bugs of Salt under load: descriptions, scenarios and checks, see harness.zoo."""
