@@ -332,6 +332,12 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def zoo(session: nox.Session) -> None:
+    """Run bugs of Salt under load, each on several releases: nox -s zoo -- 61656 --salt 3008.5,patched."""
+    _module(session, "harness.zoo")
+
+
+@nox.session
 def results(session: nox.Session) -> None:
     """Write docs/results.md, and figures in other pages, from docs/evidence: nox -s results -- --collect."""
     _module(session, "benchmarks.results")

@@ -66,10 +66,12 @@ def _run(options: argparse.Namespace) -> int:
             if options.record:
                 table.record(bug.number, salt, outcomes)
             if options.json:
-                print(json.dumps({"bug": bug.number, "salt": salt, "states": states, "found": outcomes[-1].found}))
+                longest = max(one.seconds for one in outcomes)
+                found = {"states": states, "found": outcomes[-1].found, "seconds": longest}
+                print(json.dumps({"bug": bug.number, "salt": salt, **found}), flush=True)
             else:
-                found = "".join(f"\n  {sentence}" for sentence in outcomes[-1].found)
-                print(f"#{bug.number} on {salt}: {', '.join(states)}{found}", flush=True)
+                told = "".join(f"\n  {sentence}" for sentence in outcomes[-1].found)
+                print(f"#{bug.number} on {salt}: {', '.join(states)}{told}", flush=True)
             if runs.WRONG in states or len(set(states)) > 1:
                 code = 1
     if options.record:
