@@ -78,7 +78,10 @@ def passed(folder: Path) -> Work | None:
     # not before the fork, which libzmq does not survive
     context = zmq.Context()
     client, worker = context.socket(zmq.REQ), context.socket(zmq.REP)
-    for one, address in ((client, f"tcp://127.0.0.1:{port}"), (worker, f"ipc://{opts['sock_dir']}/workers-default.ipc")):
+    for one, address in (
+        (client, f"tcp://127.0.0.1:{port}"),
+        (worker, f"ipc://{opts['sock_dir']}/workers-default.ipc"),
+    ):
         one.setsockopt(zmq.RCVTIMEO, WAIT_MS)
         one.connect(address)
     arrived = 0

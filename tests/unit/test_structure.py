@@ -70,6 +70,7 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
         "verify": {"results", "samples", "scenarios"},
         "pump": {"bed"},
         "saltprocess": {"database"},
+        "zoo": {"bed", "scenarios"},
         "commands": {"bed", "containers", "load", "report", "results", "samples", "scenarios", "verify"},
     },
 }
