@@ -32,7 +32,7 @@ def test_each_file_is_understood(number: str) -> None:
 
 def test_each_check_has_a_description() -> None:
     """No check is left behind when its bug has gone."""
-    checks = {path.stem.removeprefix("bug_") for path in bugs.FOLDER.glob("bug_*.py")}
+    checks = {path.stem.removeprefix("bug_") for path in bugs.CHECKS.glob("bug_*.py")}
     assert checks <= set(bugs.numbers())
 
 
@@ -84,6 +84,7 @@ def _bug(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> bugs.Bug:
         return Installed(folder), {**environment, "PYTHONPATH": str(folder), "SALT": salt}
 
     monkeypatch.setattr(runs, "place", place)
+    monkeypatch.setattr(bugs, "CHECKS", folder)
     return bugs.Bug("1", "", "", "", "", (), folder / "1.toml")
 
 
