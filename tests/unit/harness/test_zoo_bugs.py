@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ class Installed:
 
     def python(self) -> str:
         """Return the Python."""
-        return runs.sys.executable
+        return sys.executable
 
 
 @pytest.mark.slow
