@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from evil_minions.errors import EvilMinionsError, SampleError
-from evil_minions.samples.tally import Tallies
+from evil_minions.samples import tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -264,7 +264,7 @@ class Journal:
             SampleError: if a file can't be written.
 
         """
-        self.tallies = Tallies()
+        self.tallies = tally.Tallies()
         self._folder = folder
         self._worker = worker
         self._fail = fail

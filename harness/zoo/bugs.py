@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from evil_minions import read_table
 from harness.errors import ScenarioError
 from harness.scenarios import scenario
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 FOLDER = scenario.FOLDER / "zoo"
+CHECKS = Path(__file__).with_name("checks")
 ADDRESS = "https://github.com/saltstack/salt/issues"
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: `NUMBER.toml`, which is a scenario, or a description with the check `bug_NUMBER.py` beside it."""
+    """One bug: `NUMBER.toml`, which is a scenario, or a description, with a check `bug_NUMBER.py` in `CHECKS`."""
 
     # of the issue of Salt
     number: str
@@ -37,7 +35,7 @@ class Bug:
     @property
     def check(self) -> Path | None:
         """Return the file of its check, None for a scenario."""
-        path = self.path.with_name(f"bug_{self.number}.py")
+        path = CHECKS / f"bug_{self.number}.py"
         return path if path.exists() else None
 
 
@@ -54,13 +52,13 @@ def load(number: str) -> Bug:
     table = read_table(path, path.name, ScenarioError)
     bug = table.table("bug").allow("title", "counts", "mended_in", "topic", "also")
     found = Bug(
-        number,
-        bug.take("title", str),
-        bug.take("counts", str),
-        bug.take("mended_in", str, ""),
-        bug.take("topic", str, ""),
-        tuple(bug.texts("also", ())),
-        path,
+        number=number,
+        title=bug.take("title", str),
+        counts=bug.take("counts", str),
+        mended_in=bug.take("mended_in", str, ""),
+        topic=bug.take("topic", str, ""),
+        also=tuple(bug.texts("also", ())),
+        path=path,
     )
     if found.check:
         table.allow("bug")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ def test_each_file_is_understood(number: str) -> None:
 
 def test_each_check_has_a_description() -> None:
     """No check is left behind when its bug has gone."""
-    checks = {path.stem.removeprefix("bug_") for path in bugs.FOLDER.glob("bug_*.py")}
+    checks = {path.stem.removeprefix("bug_") for path in bugs.CHECKS.glob("bug_*.py")}
     assert checks <= set(bugs.numbers())
 
 
@@ -50,7 +51,7 @@ class Installed:
 
     def python(self) -> str:
         """Return the Python."""
-        return runs.sys.executable
+        return sys.executable
 
 
 @pytest.mark.slow
@@ -84,6 +85,7 @@ def _bug(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> bugs.Bug:
         return Installed(folder), {**environment, "PYTHONPATH": str(folder), "SALT": salt}
 
     monkeypatch.setattr(runs, "place", place)
+    monkeypatch.setattr(bugs, "CHECKS", folder)
     return bugs.Bug("1", "", "", "", "", (), folder / "1.toml")
 
 

@@ -18,7 +18,7 @@ MINIONS = 100
 MOST = 5
 
 
-class Subscriber(salt.transport.tcp.Subscriber):  # type: ignore[misc]
+class Subscriber(salt.transport.tcp.Subscriber):  # type: ignore[misc] # Salt has no types
     """A connection that counts how often its id is asked for."""
 
     looks = 0

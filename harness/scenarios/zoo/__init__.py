@@ -1,1 +1,0 @@
-"""Bugs of Salt under load: descriptions, scenarios and checks, see harness.zoo."""
