@@ -51,7 +51,7 @@ FEATURES = {
         ("query.md", "query-programs.md"),
     ),
     "Uyuni's pillars": (
-        defaults(EXTENSIONS / "uyuni-pillar" / "src" / "saltext" / "uyuni_pillar" / "runners" / "pillar_sql.py"),
+        defaults(EXTENSIONS / "uyuni-pillar" / "src" / "saltext" / "uyuni_pillar" / "layout.py"),
         ("uyuni.md", "pillar-table.md", "pillar-storage.md"),
     ),
     "ext_pillar postgres": (words_of(SALT / "pillar" / "postgres.py"), ("pillar-storage.md", "pillar-table.md")),

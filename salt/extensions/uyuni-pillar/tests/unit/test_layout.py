@@ -20,7 +20,7 @@ MINIONS = {
 @pytest.fixture
 def folders(tmp_path):
     names = ("pillar", "static", "formulas")
-    return {option: str(tmp_path / name) for option, name in zip(uyuni.FOLDERS, names)}
+    return {option: str(tmp_path / name) for option, name in zip(uyuni.DEFAULTS, names)}
 
 
 @pytest.fixture

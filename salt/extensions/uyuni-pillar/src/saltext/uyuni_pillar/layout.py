@@ -52,7 +52,7 @@ Row = namedtuple(
 
 
 # The folders of the files, with those of Uyuni
-FOLDERS = {
+DEFAULTS = {
     "pillar_data": "/srv/susemanager/pillar_data",
     "static_data": "/usr/share/susemanager/pillar_data",
     "formula_data": "/srv/susemanager/formula_data",
@@ -106,7 +106,7 @@ class Source:
         """
         Yield the path of each file, and as level, owner and category what it may be
         """
-        pillar, static, formulas = (self.folders[name] for name in FOLDERS)
+        pillar, static, formulas = (self.folders[name] for name in DEFAULTS)
         owners = {f"org{number}": (1, number) for number in self.fleet.organizations}
         owners.update({f"group{number}": (2, number) for number in self.fleet.groups})
         own, of_minions, of_groups = (defaultdict(list) for _ in range(3))

@@ -60,7 +60,7 @@ def _is_minion(opts):
 
 
 def _folders():
-    folders = {**layout.FOLDERS, **(__opts__.get(OPTION) or {})}
+    folders = {**layout.DEFAULTS, **(__opts__.get(OPTION) or {})}
     needed = folders["pillar_data"], folders["formula_data"]
     if not any(map(os.path.isdir, needed)):
         raise salt.exceptions.CommandExecutionError(
