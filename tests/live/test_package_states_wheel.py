@@ -8,15 +8,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.processes.deadline import Deadline, until
 from tests.live import salt_release
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
 FILE = "salt/extensions/package-states/files/package-states.sls"
 INSTALLED = "package states are installed"
