@@ -6,7 +6,6 @@ locks are Salt's is written down before that, as those of other people stay as t
 """
 
 import json
-import os
 
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.replace as replace

@@ -13,7 +13,6 @@ from saltext.package_states.compile.compiler import Compiler, contents
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import Conflict
 from saltext.package_states.model import item, platforms, resolver
-from saltext.package_states.store.tables import Save
 
 # so many states are looked at one by one
 FEW = 10

@@ -49,6 +49,7 @@ import saltext.package_states.model.names as names
 import saltext.package_states.status.available as offered
 import saltext.package_states.status.page as pages
 import saltext.package_states.store.schema as schema
+import saltext.package_states.store.tables as store
 from saltext.package_states.errors import InvalidInput
 from saltext.package_states.status import owners, views
 from saltext.package_states.store.connection import HAS_PSYCOPG2
@@ -82,7 +83,7 @@ def _save(author, comment, revision, dry_run):
     # Salt puts the user whom it has authenticated here
     user = globals().get("__user__")
     author = authors.caller(user, __opts__, author)
-    return services.Save(author, comment, revision, dry_run)
+    return store.Save(author, comment, revision, dry_run)
 
 
 def setup(uyuni=False, dry_run=False):
