@@ -20,12 +20,12 @@ import salt.config
 from saltext.package_states.compile import files
 from saltext.package_states.engines.package_states import Keeper
 from saltext.package_states.master import edit
-from saltext.package_states.master.service import Save, Service
+from saltext.package_states.master.service import Service
 from saltext.package_states.model import item
 from saltext.package_states.store import connection
 from saltext.package_states.store import tables as store
 
-ME = Save("walk")
+ME = store.Save("walk")
 GROUPS = ("a", "b", "c", "d")
 PACKAGES = ("foo", "bar", "baz")
 OWN_EVERY = 4

@@ -223,8 +223,6 @@ def _functions(bed: Bed, apt_root: AptRoot, file: Path) -> None:
     assert states("dry_run", "group=front") == {NAME: states("dry_run", NAME)}
     assert states("refresh")["errors"] == {}
     assert states("status", NAME, "table=False")["current"] is True
-    gone = bed.run("salt-run", ["package_states.rollback", "front", "1"])
-    assert (gone.returncode, "package_states.restore" in gone.stdout + gone.stderr) == (1, True)
     assert states("where", "sb-tool")["counts"]["want it"] == 1
     assert states("history", "front")[0]["change"] in ("assigned", "saved")
     assert [one["minions"] for one in states("available", "channels=True").values()] == [1]

@@ -16,7 +16,7 @@ import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Assignment, Fleet, Minion
 from saltext.package_states.errors import Conflict, PackageStateError
 
-ME = service.Save("me")
+ME = store.Save("me")
 
 
 class Tables:

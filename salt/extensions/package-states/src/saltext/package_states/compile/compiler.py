@@ -2,14 +2,10 @@
 
 import os
 
-import saltext.package_states.compile.files as files
-import saltext.package_states.compile.sls as sls
-import saltext.package_states.model.item as item
-import saltext.package_states.model.names as names
-import saltext.package_states.model.platforms as platforms
-import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.tables as store
+from saltext.package_states.compile import files, sls
 from saltext.package_states.errors import NotThere, PackageStateError, Unwritten
+from saltext.package_states.model import item, names, platforms, resolver
 
 # no name of a minion has it
 _NAME = "\0"
@@ -77,7 +73,7 @@ class Compiler:
 
     def alone(self, fleet, where):
         """Return the text of the file of a state by itself"""
-        revision = store.newest(fleet.connection, [where.id])[where.id]
+        revision = store.revision(fleet.connection, where)
         source = resolver.Source(
             where.name,
             item.digest(revision.items),

@@ -7,13 +7,10 @@ are those that the minions sent last, out of the cache of the master.
 from typing import NamedTuple
 
 import saltext.package_states.compile.registry as registry
-import saltext.package_states.model.item as item
-import saltext.package_states.model.names as names
-import saltext.package_states.model.platforms as platforms
-import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.roster as roster
 import saltext.package_states.store.tables as store
 from saltext.package_states.errors import Conflict, NotThere, Unsupported
+from saltext.package_states.model import item, names, platforms, resolver
 from saltext.package_states.model.item import UNMANAGED
 from saltext.package_states.model.resolver import Source
 
@@ -185,15 +182,15 @@ class Fleet:
 
     def rivals(self, state, revisions):
         """Return lists of sources that would conflict whoever the minions are"""
+        groups = {}
+        for entry in self.assignments:
+            same = (entry.level, entry.value, entry.priority)
+            groups.setdefault(same, []).append(entry)
         groups = [
-            [
-                entry
-                for entry in self.assignments
-                if entry[2:4] + entry[5:] == one[2:4] + one[5:]
-            ]
-            for one in self.assigned(state)
+            group
+            for group in groups.values()
+            if len(group) > 1 and any(one.state == state.id for one in group)
         ]
-        groups = [group for group in groups if len(group) > 1]
         taken = self._taken((entry for group in groups for entry in group), revisions)
         return [
             [_source(entry, *taken[entry.state]) for entry in group] for group in groups

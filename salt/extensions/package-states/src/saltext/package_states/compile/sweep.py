@@ -1,9 +1,8 @@
 """All files, brought up to date with who there is."""
 
-import saltext.package_states.compile.files as files
-import saltext.package_states.compile.membership as membership
 import saltext.package_states.store.standing as standing
 import saltext.package_states.store.tables as store
+from saltext.package_states.compile import files, membership
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import NotThere, PackageStateError
 

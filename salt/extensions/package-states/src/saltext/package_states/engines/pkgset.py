@@ -54,13 +54,11 @@ import logging
 import os
 import time
 
-import saltext.package_states.master.bus as bus
-import saltext.package_states.master.lists as lists
-import saltext.package_states.master.returns as returns
 import saltext.package_states.minion.pkgset as pkgset
 import saltext.package_states.model.names as plain
 import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput, PackageStateError
+from saltext.package_states.master import bus, lists, returns
 from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client

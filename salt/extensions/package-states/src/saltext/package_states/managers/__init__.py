@@ -7,11 +7,9 @@
 
 import os
 
-import saltext.package_states.managers.apt as apt
-import saltext.package_states.managers.dnf as dnf
-import saltext.package_states.managers.zypper as zypper
 import saltext.package_states.model.platforms as platforms
 from saltext.package_states.errors import Unsupported
+from saltext.package_states.managers import apt, dnf, zypper
 
 import salt.utils.path
 

@@ -12,16 +12,14 @@ import os
 import re
 from typing import NamedTuple
 
-import saltext.package_states.managers.aptlists as aptlists
-import saltext.package_states.managers.pins as pins
-import saltext.package_states.minion.pkgset as pkgset
-import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.managers import aptlists, pins
 from saltext.package_states.managers.base import Manager
 from saltext.package_states.managers.pins import Pin
 from saltext.package_states.managers.step import Solution
+from saltext.package_states.minion import pkgset, replace
 from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
@@ -273,8 +271,7 @@ class Apt(Manager):
     def _locked(self, steps, items):
         """Return a context with options for apt: the pins as they are to be after steps"""
         coming = {step.key for step in steps}
-        found = self._pins(items, coming)
-        return pins.instead(PREFERENCES, found)
+        return pins.instead(PREFERENCES, self._pins(items, coming))
 
     def _transaction(self, steps):
         """Return the arguments of apt-get for steps"""
@@ -284,7 +281,8 @@ class Apt(Manager):
         if any(step.key in self._record() for step in steps):
             # what others hold is left alone, see the plan
             words.append("--allow-change-held-packages")
-        if any(self._torn(step) for step in steps):
+        dpkg = self._known()["dpkg"]
+        if any(dpkg.get(step.key, {}).get("torn") for step in steps):
             # apt takes a version for installed of which dpkg was killed in the unpacking
             words.append("--reinstall")
         words.append("install")
@@ -296,10 +294,6 @@ class Apt(Manager):
             )
         return words
 
-    def _torn(self, step):
-        """Return whether dpkg wants a package to be installed again before all else"""
-        return self._known()["dpkg"].get(step.key, {}).get("torn", False)
-
     def commit(self, steps, items):
         """Change packages, see :class:`Manager`
 
@@ -308,8 +302,11 @@ class Apt(Manager):
         """
         said = ""
         real = [step for step in steps if step.version]
+        dpkg = self._known()["dpkg"]
         torn = [
-            step.key for step in real if step.action != INSTALL and self._torn(step)
+            step.key
+            for step in real
+            if step.action != INSTALL and dpkg.get(step.key, {}).get("torn")
         ]
         with pkgset.own_change(self.opts, STATUS):
             if torn:

@@ -3,10 +3,9 @@
 import time
 
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.model.condition as condition
-import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model import condition, offer
 from saltext.package_states.model.decision import (
     IMPOSSIBLE,
     INSTALL,

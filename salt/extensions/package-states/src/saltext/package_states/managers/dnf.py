@@ -17,7 +17,6 @@ from saltext.package_states.managers.step import Solution
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
-
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 MAIN = "/etc/dnf/dnf.conf"
@@ -81,7 +80,11 @@ class Dnf(Rpm):
     def _dnf(self, *words, act=False):
         """Return the whole answer of dnf, which waits up to a minute for another one"""
         command = ("dnf", "--setopt=exit_on_lock=1", *words)
-        return self.wait(command, _is_locked, do=self.act if act else self.ask)
+        return self.wait(
+            command,
+            lambda one: one["retcode"] == LOCKED,
+            do=self.act if act else self.ask,
+        )
 
     def _offers(self, names):
         """Yield what the repositories have, see :meth:`Rpm._offers`"""
@@ -159,7 +162,9 @@ class Dnf(Rpm):
                 lines.append(f"remove {name}{end}")
         idents = self._during(steps, items)
         script = "\n".join([*lines, "run", ""])
-        with self.file().instead(CONF, self._others(), idents, script) as folder:
+        with self.file().instead(
+            CONF, self._locks()["others"], idents, script
+        ) as folder:
             yield (
                 f"--setopt=pluginconfpath={folder}",
                 "--setopt=strict=1",
@@ -202,11 +207,6 @@ class Dnf(Rpm):
             answer = self._dnf("--assumeyes", *words, act=True)
         said = f"{answer['stdout']}\n{answer['stderr']}"
         return _problem(said) or answer["stderr"].strip()[-600:]
-
-
-def _is_locked(answer):
-    """Return whether another program kept dnf from its work"""
-    return answer["retcode"] == LOCKED
 
 
 def _problem(said):

@@ -6,15 +6,13 @@ locks are Salt's is written down before that, as those of other people stay as t
 """
 
 import json
-import os
 
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.replace as replace
-import saltext.package_states.model.condition as condition
-import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
+from saltext.package_states.model import condition, offer
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, LOCKING
 
@@ -240,10 +238,6 @@ class Rpm(Manager):
         """Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key"""
         return self._locks()["record"]
 
-    def _others(self):
-        """Return the locks of other people, a list"""
-        return self._locks()["others"]
-
     def held(self, key):
         """Return whether somebody else holds a package"""
         return not self._locks()["names"].isdisjoint(self._called(key))
@@ -332,12 +326,12 @@ class Rpm(Manager):
         there = {lock.id for lock in file.read()}
         changes = {}
         for key in sorted({*record, *wanted}):
-            before = _present(record.get(key), there)
+            before = sorted(there.intersection(record.get(key, {}).get("locks", ())))
             after = sorted(wanted[key]["locks"]) if key in wanted else []
             if before != after:
                 changes[key] = {"old": ", ".join(before), "new": ", ".join(after)}
         if not test and (changes or wanted != record):
-            others = self._others()
+            others = self._locks()["others"]
             # whoever is killed between the two knows both as his own afterwards
             both = {key: dict(value) for key, value in {**wanted, **record}.items()}
             for key in both:
@@ -377,11 +371,6 @@ class Rpm(Manager):
                     " state again."
                 )
         self.refreshed()
-
-
-def _present(recorded, there):
-    """Return those of recorded locks that there are, a sorted list"""
-    return sorted(one for one in (recorded or {}).get("locks", ()) if one in there)
 
 
 def _bare(version):

@@ -162,7 +162,7 @@ class Zypper(Rpm):
     def _install(self, steps, items, dry, more=()):
         """Ask zypper to change packages, or what it would do"""
         idents = self._during(steps, items)
-        with self.file().instead(CONF, self._others(), idents) as env:
+        with self.file().instead(CONF, self._locks()["others"], idents) as env:
             options = ["--dry-run"] if dry else []
             return self._zypper(
                 "install", "--name", "--oldpackage", "--auto-agree-with-licenses",
@@ -176,7 +176,7 @@ class Zypper(Rpm):
             return []
         words = [word.lstrip("!") for word in self._words(gone)]
         idents = self._during(steps, items)
-        with self.file().instead(CONF, self._others(), idents) as env:
+        with self.file().instead(CONF, self._locks()["others"], idents) as env:
             answer = self._zypper("remove", "--name", "--dry-run", *words, env=env)
         coming = {step.key for step in steps if step.action == INSTALL}
         return [key for key in self._parts(answer, "to-remove") if key not in coming]

@@ -20,9 +20,8 @@ import re
 from typing import NamedTuple
 
 import saltext.package_states.master.yamltext as yamltext
-import saltext.package_states.model.item as item
-import saltext.package_states.model.names as names
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.model import item, names
 from saltext.package_states.model.resolver import LEVELS
 
 KEY = "package_states"

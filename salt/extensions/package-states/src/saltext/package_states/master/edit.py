@@ -7,11 +7,10 @@ import saltext.package_states.model.condition as conditions
 import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
-import saltext.package_states.store.offers as offers
-import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.store import offers, refresh
 
 #: what people call the kinds of assignments who come from elsewhere
 KINDS = {"nodegroup": "group", "grain": "grains", "org": "organization"}
@@ -191,8 +190,9 @@ def assign(service, name, kind, target, priority, save, away=False):
     """
     kind = KINDS.get(kind, kind) if isinstance(kind, str) else kind
     states = listed(name, "state")
-    # a grain may have commas
-    targets = [str(target)] if kind == "grains" else listed(_text(target), "target")
+    # the command line may have taken a name for a number, and a grain may have commas
+    target = target if isinstance(target, (str, list)) else str(target)
+    targets = [str(target)] if kind == "grains" else listed(target, "target")
 
     def change(connection, fleet):
         found = [store.state(connection, one) for one in states]
@@ -219,11 +219,6 @@ def assign(service, name, kind, target, priority, save, away=False):
         return told, {where: newest[where.id] for where in found}
 
     return service.alter(change, save.dry_run)
-
-
-def _text(value):
-    """Return a target that the command line took for a number as text"""
-    return value if isinstance(value, (str, list)) else str(value)
 
 
 def _assigned(fleet, where, kind, target):

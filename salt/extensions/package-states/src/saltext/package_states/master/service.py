@@ -5,18 +5,14 @@ are written once it is committed, before anybody else can save: if that fails, t
 right and ``package_states.refresh`` makes up for it.
 """
 
-import saltext.package_states.compile.files as files
-import saltext.package_states.compile.sls as sls
 import saltext.package_states.compile.sweep as sweeps
-import saltext.package_states.model.item as item
-import saltext.package_states.model.platforms as platforms
-import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.standing as standing
 import saltext.package_states.store.tables as store
+from saltext.package_states.compile import files, sls
 from saltext.package_states.compile.compiler import Compiler, contents
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import Conflict
-from saltext.package_states.store.tables import Save
+from saltext.package_states.model import item, platforms, resolver
 
 # so many states are looked at one by one
 FEW = 10

@@ -6,11 +6,10 @@ See :mod:`saltext.package_states.master.document` for what it looks like.
 import saltext.package_states.master.document as documents
 import saltext.package_states.master.transfer as transfer
 import saltext.package_states.model.item as items
-import saltext.package_states.model.platforms as platforms
-import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import InvalidInput, Outdated, PackageStateError
+from saltext.package_states.model import platforms, resolver
 
 
 def export(opts, path=None, name=None):
@@ -124,7 +123,7 @@ class _Change:
             told = {} if where else {"new": True}
             if where is None:
                 where = store.create(self.connection, name, name in minions)
-            named[where] = store.chosen(self.connection, where)
+            named[where] = store.revision(self.connection, where)
             try:
                 self._contents(where, named[where], entries[name], told)
                 self._assigned(where, entries[name], told)

@@ -5,10 +5,9 @@ import saltext.package_states.model.condition as conditions
 import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
-import saltext.package_states.store.offers as offers
-import saltext.package_states.store.refresh as refresh
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.store import offers, refresh
 
 
 def upgrade(service, name, package, version, save):
@@ -35,7 +34,9 @@ def upgrade(service, name, package, version, save):
         if not version:
             told, never = _told(connection, fleet, where)
             silent.extend(never)
-        platform = told[0][0] if told else _platform(fleet.affected(where))
+        # it decides on the order of versions
+        known = (minion.platform for minion in fleet.affected(where).values())
+        platform = told[0][0] if told else next(filter(None, known), None)
         entries = edit.keyed(current.items)
         for key in chosen or ():
             if key not in entries:
@@ -72,12 +73,6 @@ def _told(connection, fleet, where):
             " for them, or give a version."
         )
     return found, silent
-
-
-def _platform(minions):
-    """Return the package manager of minions, which decides on the order of versions, or None"""
-    known = (minion.platform for minion in minions.values() if minion.platform)
-    return next(known, None)
 
 
 def _upgraded(entry, told, version, platform, missed):

@@ -8,10 +8,9 @@ is left out with the reason; the rest is one call of the package manager.
 
 from typing import NamedTuple
 
-import saltext.package_states.model.condition as condition
-import saltext.package_states.model.platforms as platforms
 from saltext.package_states.managers.step import Step
 from saltext.package_states.minion.choice import Choice
+from saltext.package_states.model import condition, platforms
 from saltext.package_states.model.decision import (
     IMPOSSIBLE,
     INSTALL,

@@ -17,9 +17,8 @@ import hashlib
 import json
 from typing import NamedTuple
 
-import saltext.package_states.model.condition as condition
-import saltext.package_states.model.names as names
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.model import condition, names
 
 UNMANAGED = "unmanaged"
 PRESENT = "present"

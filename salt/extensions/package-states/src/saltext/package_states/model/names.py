@@ -22,6 +22,9 @@ VERSION = re.compile(
 GLOB = re.compile(r"[A-Za-z0-9*?][A-Za-z0-9.+~^:_*?-]{0,126}\Z", re.ASCII)
 STATE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}\Z", re.ASCII)
 
+# how many versions of one package a minion may tell of
+VERSIONS = 10000
+
 
 def _match(pattern, kind, value):
     if not isinstance(value, str) or not pattern.match(value):
@@ -79,6 +82,19 @@ def text(value, kind, most=1000):
 def is_line(value, most=256):
     """Return whether this is text of a minion that may be kept and shown: one line, printable"""
     return isinstance(value, str) and len(value) <= most and value.isprintable()
+
+
+def are_versions(found, most, longest=256):
+    """Return whether these are lists of versions by package, each at most so many packages"""
+    return (
+        isinstance(found, dict)
+        and len(found) <= most
+        and all(is_line(key, longest) and key for key in found)
+        and all(isinstance(there, list) for there in found.values())
+        and all(
+            len(one) <= VERSIONS and all(map(is_line, one)) for one in found.values()
+        )
+    )
 
 
 def line(value, most=200):

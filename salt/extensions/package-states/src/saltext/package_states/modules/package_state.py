@@ -11,9 +11,8 @@ import logging
 import saltext.package_states.managers as managers
 import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
-import saltext.package_states.model.offer as offer
-import saltext.package_states.model.platforms as platforms
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.model import offer, platforms
 from saltext.package_states.model.decision import NOTHING
 
 log = logging.getLogger(__name__)

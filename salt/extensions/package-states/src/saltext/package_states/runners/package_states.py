@@ -47,11 +47,11 @@ import saltext.package_states.master.transfer as transfer
 import saltext.package_states.master.upgrades as upgrades
 import saltext.package_states.model.names as names
 import saltext.package_states.status.available as offered
-import saltext.package_states.status.owners as owners
 import saltext.package_states.status.page as pages
-import saltext.package_states.status.views as views
 import saltext.package_states.store.schema as schema
+import saltext.package_states.store.tables as store
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.status import owners, views
 from saltext.package_states.store.connection import HAS_PSYCOPG2
 
 __func_alias__ = {"set_": "set", "import_": "import"}
@@ -83,7 +83,7 @@ def _save(author, comment, revision, dry_run):
     # Salt puts the user whom it has authenticated here
     user = globals().get("__user__")
     author = authors.caller(user, __opts__, author)
-    return services.Save(author, comment, revision, dry_run)
+    return store.Save(author, comment, revision, dry_run)
 
 
 def setup(uyuni=False, dry_run=False):
@@ -115,8 +115,7 @@ def set_(
     revision=None,
     dry_run=False,
 ):  # pylint: disable=too-many-arguments
-    """Say what is wanted of packages, and save the state, which is made if there is
-    none
+    """Say what is wanted of packages, and save the state, which is made if there is none
 
     name
         The state. One that is the id of a minion is that minion's own.
@@ -261,8 +260,7 @@ def unassign(name, kind, target, author=None, comment="", dry_run=False):
 
 
 def show(name=None, revision=None, against=None):
-    """Return all states with their newest revision and their assignments, or the entries of
-    one
+    """Return all states with their assignments, or the entries of one
 
     Of a state, this is the newest ``revision`` or another one. ``against`` is one more, 0 for
     the empty state: the ``changes`` since that are returned too.
@@ -345,8 +343,7 @@ def where(package, page=1, size=100):
 
 
 def history(name):
-    """Return the revisions of a state and the changes of its assignments, the oldest first;
-    or those of all states that apply to a minion
+    """Return what became of a state, or of all that apply to a minion, the oldest first
 
     CLI Example::
 

@@ -9,11 +9,9 @@ import fnmatch
 import logging
 import time
 
-import saltext.package_states.master.authors as authors
-import saltext.package_states.master.lists as lists
-import saltext.package_states.master.returns as returns
 import saltext.package_states.model.names as plain
 import saltext.package_states.store.offers as offers
+from saltext.package_states.master import authors, lists, returns
 from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client

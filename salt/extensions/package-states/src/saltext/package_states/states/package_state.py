@@ -65,8 +65,7 @@ def _result(name, result, comment, changes=None):
 
 
 def locks(name, packages, protected=(), scope="", trouble=None):
-    """Bring all packages of this minion into the state that is wanted, and set their
-    locks
+    """Bring all packages of this minion into the state that is wanted, and set their locks
 
     All of them are planned first, and what the package manager's own solver accepts is
     done in one call; then all locks are set at once. The other states of this module
@@ -214,11 +213,7 @@ def _asked(entry):
 
 
 def _keep(stories):
-    """Keep what became of each package for its own state
-
-    stories
-        Pairs of an item and its story, by key.
-    """
+    """Keep what became of each package for its own state: an item and its story, by key"""
     __context__.setdefault(_CONTEXT, {}).update(
         (key, (_asked(entry), story)) for key, (entry, story) in stories.items()
     )
@@ -257,9 +252,7 @@ def _story(manager, entry, made, outcome):
 
 
 def _both(story, other):
-    """Return what became of a package in two architectures: the worse of two stories,
-    and the changes of both
-    """
+    """Return the worse of the stories of two architectures, with the changes of both"""
     worse = min(story, other, key=lambda one: (False, None, True).index(one[0]))
     return worse[0], worse[1], {**story[2], **other[2]}
 

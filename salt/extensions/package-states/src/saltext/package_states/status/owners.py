@@ -16,7 +16,9 @@ def page(opts, key, number=1, size=100):
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         there = _there(connection, fleet, asked)
-        halted = _halted(fleet)
+        held = fleet.minions(sorted(fleet.collided)) if fleet.collided else {}
+        # whatever applies to them
+        halted = {name: fleet.halted(minion) for name, minion in held.items()}
         wanted = _wanted(connection, fleet, asked, halted)
         known = set(fleet.registry.minions())
         sent = {
@@ -75,12 +77,6 @@ def _there(connection, fleet, asked):
         for minion, key, found, held in rows
         if (found or held) and key == _mine(fleet, minion, asked)
     }
-
-
-def _halted(fleet):
-    """Return the minions whose files stay as they are, whatever applies to them: why, by id"""
-    found = fleet.minions(sorted(fleet.collided)) if fleet.collided else {}
-    return {name: fleet.halted(minion) for name, minion in found.items()}
 
 
 def _wanted(connection, fleet, asked, halted):

@@ -37,7 +37,7 @@ def state(opts, name, revision=None, against=None):
     """Return the entries of a state in its newest or another revision, and where it is assigned"""
     with store.reading(opts) as connection:
         where = store.state(connection, name)
-        found = store.chosen(connection, where, revision)
+        found = store.revision(connection, where, revision)
         assigned = _assigned(Fleet(opts, connection), where)
         shown = {
             "state": name,

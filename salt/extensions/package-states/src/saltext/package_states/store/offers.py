@@ -7,10 +7,9 @@ not known yet is asked of one of its minions, and kept once for all of them.
 import json
 
 import saltext.package_states.master.lacking as lacking
-import saltext.package_states.model.names as names
-import saltext.package_states.model.offer as offer
 import saltext.package_states.store.tables as tables
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.model import names, offer
 
 # of one minion
 REPOSITORIES = 1000
@@ -25,14 +24,14 @@ def check(repositories):
         isinstance(repositories, dict)
         and len(repositories) <= REPOSITORIES
         and all(
-            _is_digest(digest) and names.is_line(name) and name
+            names.is_line(digest, 64)
+            and len(digest) == 64
+            and digest.isalnum()
+            and names.is_line(name)
+            and name
             for digest, name in repositories.items()
         )
     )
-
-
-def _is_digest(value):
-    return names.is_line(value, 64) and len(value) == 64 and value.isalnum()
 
 
 def keep(connection, minion, repositories):
@@ -169,14 +168,4 @@ def offered(connection, minions, keys):
 
 
 def _are_packages(packages):
-    return (
-        isinstance(packages, dict)
-        and all(
-            names.is_line(key)
-            and key
-            and isinstance(there, list)
-            and all(map(names.is_line, there))
-            for key, there in packages.items()
-        )
-        and len(json.dumps(packages)) <= MOST
-    )
+    return names.are_versions(packages, PACKAGES) and len(json.dumps(packages)) <= MOST

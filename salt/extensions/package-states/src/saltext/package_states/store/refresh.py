@@ -20,28 +20,24 @@ import json
 from typing import NamedTuple
 
 import saltext.package_states.model.names as names
-import saltext.package_states.store.offers as offers
-import saltext.package_states.store.standing as standing
-import saltext.package_states.store.tables as tables
 from saltext.package_states.compile.fleet import Fleet
 from saltext.package_states.errors import InvalidInput, NotThere
 from saltext.package_states.model.version import MANAGERS
+from saltext.package_states.store import offers, standing, tables
 
-# how many packages one minion may have, how many versions one of them, and the bytes of all
+# how many packages one minion may have, and the bytes of all
 # that is kept of a minion
 PACKAGES = 100000
-VERSIONS = 10000
 MOST = 16 * 1024 * 1024
 _KEPT = ("packages", "repositories", "security")
-_TEXT, _LIST, _FLAG = str, list, bool
 _FIELDS = {
-    "versions": _LIST,
-    "available": _LIST,
-    "candidate": _TEXT,
-    "held": _FLAG,
-    "orphan": _FLAG,
-    "configured": _FLAG,
-    "kept": _TEXT,
+    "versions": list,
+    "available": list,
+    "candidate": str,
+    "held": bool,
+    "orphan": bool,
+    "configured": bool,
+    "kept": str,
 }
 
 
@@ -62,7 +58,8 @@ def check(inventory):
     good = (
         good
         and offers.check(inventory.get("repositories", {}))
-        and _versions(inventory.get("security", {}))
+        and names.are_versions(inventory.get("security", {}), PACKAGES, 199)
+        and all(inventory.get("security", {}).values())
     )
     # what else it sent is left out
     if not good or len(json.dumps([inventory.get(key) for key in _KEPT])) > MOST:
@@ -71,33 +68,13 @@ def check(inventory):
         )
 
 
-def _versions(found):
-    """Return whether these are versions by package"""
-    return (
-        isinstance(found, dict)
-        and len(found) <= PACKAGES
-        and all(
-            names.is_line(key, 199)
-            and isinstance(there, list)
-            and 0 < len(there) <= VERSIONS
-            and all(map(names.is_line, there))
-            for key, there in found.items()
-        )
-    )
-
-
 def _entry(there):
     return isinstance(there, dict) and all(
-        field in _FIELDS
-        and isinstance(value, _FIELDS[field])
+        isinstance(value, _FIELDS.get(field, ()))
         and (
             isinstance(value, bool)
             or names.is_line(value)
-            or (
-                isinstance(value, list)
-                and len(value) <= VERSIONS
-                and all(map(names.is_line, value))
-            )
+            or names.are_versions({"there": value}, 1)
         )
         for field, value in there.items()
     )

@@ -12,8 +12,6 @@ import json
 import re
 from typing import NamedTuple
 
-import saltext.package_states.model.item as item
-import saltext.package_states.model.names as names
 import saltext.package_states.store.connection as connections
 import saltext.package_states.store.schema as schema
 from saltext.package_states.errors import (
@@ -22,6 +20,7 @@ from saltext.package_states.errors import (
     Outdated,
     PackageStateError,
 )
+from saltext.package_states.model import item, names
 
 
 class Revision(NamedTuple):
@@ -225,12 +224,10 @@ def newest(connection, ids):
     return {number: found.get(number, EMPTY) for number in ids}
 
 
-def revision(connection, where, number):
-    """Return one revision of a state
-
-    :param number: that of the revision, an int or its text
-    :raises NotThere: if there is none of this number
-    """
+def revision(connection, where, number=None):
+    """Return one revision of a state, by default the newest one, or raise NotThere"""
+    if number is None:
+        return newest(connection, [where.id])[where.id]
     if str(number) == "0":
         return EMPTY
     rows = []
@@ -246,16 +243,6 @@ def revision(connection, where, number):
             f"{where.name} has no such revision; see package_states.history {where.name}."
         )
     return _revision(rows[0])
-
-
-def chosen(connection, where, number=None):
-    """Return one revision of a state, the newest one without a number
-
-    :param number: as for :func:`revision`, or None
-    """
-    if number is None:
-        return newest(connection, [where.id])[where.id]
-    return revision(connection, where, number)
 
 
 def revision_at(connection, where, day):
@@ -282,7 +269,7 @@ def revision_at(connection, where, day):
 
 def check(connection, where, seen):
     """Return the newest revision of a state, or raise that it is not the one that somebody saw"""
-    current = newest(connection, [where.id])[where.id]
+    current = revision(connection, where)
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
         raise Outdated(
