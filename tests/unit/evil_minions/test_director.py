@@ -394,7 +394,7 @@ def test_a_publication_enters_no_room_twice(
     load = {"fun": "test.ping", "arg": [], "tgt": "*", "tgt_type": "glob", "jid": "1", "ret": ""}
     frame = master.publish(load, 1)
     package = root / "evil_minions"
-    rules, values = package / "behaviour" / "rule.py", ("Plan", "Follow")
+    rules, values = package / "behaviour" / "rule.py", "Plan."
     entered: list[str] = []
 
     def note(frame: FrameType, event: str, _arg: object) -> None:
