@@ -20,18 +20,8 @@ if TYPE_CHECKING:
     from evil_minions.protocol.auth import Credentials
     from evil_minions.protocol.envelope import Load, decrypt
     from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-    from evil_minions.samples.files import (
-        DecisionRow,
-        JobRow,
-        ReturnRow,
-        StartRow,
-        TallyRow,
-        read_decisions,
-        read_jobs,
-        read_returns,
-        read_starts,
-        read_tallies,
-    )
+    from evil_minions.samples.files import read_decisions, read_jobs, read_returns, read_starts, read_tallies
+    from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
     from evil_minions.tables import Table, nearest, read_table
 
 __all__ = [

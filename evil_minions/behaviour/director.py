@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from evil_minions.behaviour import behaviour
 from evil_minions.behaviour.behaviour import Subject
 from evil_minions.behaviour.rule import Reply, Sequel
-from evil_minions.samples.files import DecisionRow
+from evil_minions.samples.rows import DecisionRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError, RejectedError, UsageError
 from evil_minions.minion.runtime import Phase
 from evil_minions.rng import assign, assignment_of, check_shares
-from evil_minions.samples.files import StartRow
+from evil_minions.samples.rows import StartRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -23,7 +23,7 @@ from evil_minions.minion.session import Session, ignore
 from evil_minions.network.channel import EncryptedRequest
 from evil_minions.protocol import envelope
 from evil_minions.rng import stream
-from evil_minions.samples.files import JobRow, ReturnRow
+from evil_minions.samples.rows import JobRow, ReturnRow
 
 if TYPE_CHECKING:
     import asyncio

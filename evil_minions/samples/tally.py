@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
-from evil_minions.samples.files import TallyRow
+from evil_minions.samples.rows import TallyRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -23,7 +23,7 @@ from harness.load.local import LocalBackend
 from harness.paths import TREES, shown_path
 from harness.report import page
 from harness.results import result, runs
-from harness.results.trees import machine_facts
+from harness.results import trees as known
 from harness.samples.files import read_clocks
 from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
@@ -180,7 +180,7 @@ def _run(
     request: RunRequest, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
 ) -> FinishedRun:
     """Run a scenario on each tree, in its folder."""
-    facts = {**machine_facts(trees), "bed": {"made_of": _made_of(request)}}
+    facts = {**known.machine_facts(trees), "bed": {"made_of": _made_of(request)}}
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
     remote = request.remote and request.remote.with_file(folder)

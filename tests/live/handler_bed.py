@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from evil_minions.samples.files import ReturnRow
+    from evil_minions.samples.rows import ReturnRow
     from harness.bed.fleet import Fleet
 
 READY_S = 120.0

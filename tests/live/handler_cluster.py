@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from evil_minions.samples.files import ReturnRow
+    from evil_minions.samples.rows import ReturnRow
     from harness.processes.process import Process
 
 # the third one has no job handler and no minions: without it the Raft of the cluster would have no majority when a

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from evil_minions.samples.files import ReturnRow
+    from evil_minions.samples.rows import ReturnRow
 
 SECONDS = float(os.environ.get("SALTBED_CHAOS_S", "1800"))
 SEED = int(os.environ.get("SALTBED_CHAOS_SEED", "17"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evil_minions.errors import SampleError
-from evil_minions.samples.files import JobRow, ReturnRow, SampleWriter, StartRow, read_jobs, read_returns, read_starts
+from evil_minions.samples.files import SampleWriter, read_jobs, read_returns, read_starts
+from evil_minions.samples.rows import JobRow, ReturnRow, StartRow
 
 JOBS = [JobRow(1.5, "20261121034757208012", "test.ping", 3), JobRow(2.0, "20261121034757208013", 'odd,"name"', 0)]
 RETURNS = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evil_minions.samples.files import ReturnRow
+from evil_minions.samples.rows import ReturnRow
 from harness.results import evidence
 from harness.samples.rows import ClientSample, KeptReturn, RunnerSample
 

@@ -118,7 +118,7 @@ def test_ctrl_c_around_the_start_of_a_run(
     def facts(_: object) -> object:
         return press() if where == "facts" else {"trees": {"stock": {}}}
 
-    monkeypatch.setattr(trees, "facts", facts)
+    monkeypatch.setattr(trees, "machine_facts", facts)
     monkeypatch.setattr(run, "run", press)
     monkeypatch.setattr(campaign, "find", lambda name: (name, tmp_path))
     if where == "create":
