@@ -21,7 +21,6 @@ def notice(monkeypatch):
 
     monkeypatch.setattr(roster, "know", know)
     monkeypatch.setattr(roster, "strangers", lambda _: [])
-    monkeypatch.setattr(roster, "heirs", lambda _: {})
 
     def look(there, ids=None):
         registry = SimpleNamespace(
@@ -67,8 +66,7 @@ def test_who_has_another_key_is_known_by_that(notice, monkeypatch):
     """
     Its key was deleted, and another one accepted, before anybody looked; then it is renamed
     """
-    heirs = {}
-    monkeypatch.setattr(roster, "heirs", lambda _: heirs)
+    monkeypatch.setattr(roster, "unsettled", lambda _, heirs: set(heirs))
     monkeypatch.setattr(roster, "collided", lambda _: {})
     monkeypatch.setattr(roster, "rename", lambda *_: True)
     notice.known["web"] = ("first", False)
@@ -84,10 +82,5 @@ def test_who_has_another_key_is_known_by_that(notice, monkeypatch):
     notice(["app", "db", "web"], ["web"])
     assert notice.told == {}
     notice.keys.update(new="second")
-    # one of them is none any more, and nobody has looked yet
-    heirs["web"] = ["gone", "new"]
     moved, _ = notice(["app", "db", "new"], ["new", "web"])
     assert moved.renamed == {"web": "new"}
-    # a copied key is nobody's
-    heirs["web"] = ["app", "new"]
-    assert notice(["app", "new"], ["new"])[0].renamed == {}

@@ -28,7 +28,11 @@ class Movement(NamedTuple):
 
 
 def notice(connection, registry, ids=None):
-    """Write down what has changed with all minions or those of some ids, and return it"""
+    """
+    Write down what has changed, and return it, a :class:`Movement`
+
+    :param ids: the ids of minions that may have come or gone, None for all
+    """
     known = roster.known_minions(connection)
     there = set(registry.minions(ids))
     asked = known.keys() if ids is None else known.keys() & set(ids)
@@ -46,7 +50,8 @@ def notice(connection, registry, ids=None):
         if one in joined or identity not in ("", known[one][0])
     }
     roster.know(connection, identities, sorted(gone))
-    renamed, collided = _renamed(connection, registry)
+    lost = {one for one, (_, away) in known.items() if away and one not in there} | gone
+    renamed, collided = _renamed(connection, registry, known, identities, lost)
     strangers = roster.strangers(connection)
     adopted = roster.adopt(connection, registry.minions(strangers)) if strangers else []
     return Movement(
@@ -54,19 +59,33 @@ def notice(connection, registry, ids=None):
     )
 
 
-def _renamed(connection, registry):
+def _renamed(connection, registry, known, identities, lost):
     """Give to those that are there what was theirs under ids that are gone"""
-    heirs, renamed, collided = roster.heirs(connection), {}, {}
-    there = set(registry.minions({one for found in heirs.values() for one in found}))
-    for old, found in sorted(heirs.items()):
-        found = [one for one in found if one in there]
-        # more than one is a copied key, and nobody knows whose it is
-        if len(found) != 1:
-            continue
-        new, colliding = found[0], roster.collided(connection)
-        how = Save("package_states", f"{old} is {found[0]} now")
-        if new in colliding:
-            collided[new] = colliding[new]
-        elif roster.rename(connection, old, new, how):
+    now = {one: identity for one, (identity, away) in known.items() if not away}
+    now.update(identities)
+    by_identity = {}
+    for one, identity in now.items():
+        if identity and one not in lost:
+            by_identity.setdefault(identity, []).append(one)
+    heirs = {}
+    for old in sorted(lost):
+        found = by_identity.get(known[old][0], []) if old in known else []
+        if found:
+            heirs[old] = found
+    there = set(
+        registry.minions(sorted({one for each in heirs.values() for one in each}))
+    )
+    for old, found in heirs.items():
+        heirs[old] = [one for one in found if one in there]
+    # more than one is a copied key, and nobody knows whose it is
+    heirs = {old: found[0] for old, found in heirs.items() if len(found) == 1}
+    renamed, collided = {}, {}
+    for old in sorted(roster.unsettled(connection, heirs)) if heirs else []:
+        new, there = heirs[old], roster.collided(connection)
+        if new in there:
+            collided[new] = there[new]
+        elif roster.rename(
+            connection, old, new, Save("package_states", f"{old} is {new} now")
+        ):
             renamed[old] = new
     return renamed, collided

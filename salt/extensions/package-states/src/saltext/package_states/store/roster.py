@@ -82,29 +82,30 @@ def collided(connection):
     return dict(rows)
 
 
-def heirs(connection):
-    """Return the ids of minions that have the identity of one that is gone, lists by
-    its id, where something is left under that which :func:`rename` would move, or which
-    collides
+def unsettled(connection, heirs):
+    """
+    Return the old ids of minions under which there is something that :func:`rename` would
+    move, or that collides, a set
 
     A fleet has many old ids, and hardly any with something left.
     """
     here = "EXISTS (SELECT FROM package_states.{} AS x WHERE x.minion_id = p.{})"
+    moves = [
+        "EXISTS (SELECT FROM package_states.state AS o WHERE o.own AND o.name = p.old AND"
+        " (NOT EXISTS (SELECT FROM package_states.state AS n WHERE n.name = p.new)"
+        f" OR {_ASKS}))",
+        "EXISTS (SELECT FROM package_states.assignment AS a WHERE a.kind = 'minion'"
+        " AND a.target = p.old)",
+        f"{here.format('package_list', 'old')} AND NOT {here.format('package_list', 'new')}",
+    ]
     rows = store.ask(
         connection,
-        "SELECT p.old, array_agg(p.new) FROM (SELECT old.minion_id AS old,"
-        " new.minion_id AS new FROM package_states.known_minion AS old"
-        " JOIN package_states.known_minion AS new USING (identity)"
-        # the index has no empty ones
-        " WHERE old.identity <> '' AND new.identity <> '' AND old.gone AND NOT new.gone) AS p"
-        " GROUP BY p.old HAVING bool_or(EXISTS (SELECT FROM package_states.state AS o"
-        " WHERE o.own AND o.name = p.old AND (NOT EXISTS (SELECT FROM package_states.state AS n"
-        f" WHERE n.name = p.new) OR {_ASKS}))"
-        " OR EXISTS (SELECT FROM package_states.assignment AS a WHERE a.kind = 'minion'"
-        f" AND a.target = p.old) OR ({here.format('package_list', 'old')}"
-        f" AND NOT {here.format('package_list', 'new')}))",
+        "SELECT p.old FROM unnest(%s::text[], %s::text[]) AS p (old, new)"
+        f" WHERE {' OR '.join(moves)}",
+        list(heirs),
+        list(heirs.values()),
     )
-    return dict(rows)
+    return {row[0] for row in rows}
 
 
 def rename(connection, old, new, how):
