@@ -48,8 +48,6 @@ ODD = [
     ("_minion_event", {"tag": "_salt_error"}),
     ("_minion_event", {"tag": "_salt_error", "data": {}}),
     ("_syndic_return", {"load": [None]}),
-    ("_register_resources", {"resources": None}),
-    ("_master_tops", {"opts": 5}),
     ("pub_ret", {"jid": "5"}),
     ("pub_ret", {"jid": "../x"}),
     ("pub_ret", {"jid": "a\0b"}),
