@@ -322,7 +322,8 @@ def keys(opts):
 
 
 @pytest.mark.parametrize(
-    "name", ["web2", "../x", "a/b", "*", "web[12]", "?", "a\nb", "", "..", 5, None, ["x"]]
+    "name",
+    ["web2", "../x", "a/b", "*", "web[12]", "?", "a\nb", "", "..", 5, None, ["x"]],
 )
 def test_a_resource_has_a_name_of_its_own(opts, keys, name):
     load = {
