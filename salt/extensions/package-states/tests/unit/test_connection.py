@@ -38,3 +38,23 @@ def test_what_to_do_next(pgcode, what):
         with pytest.raises(PackageStateError, match="says: it failed; wait[.]"):
             with connections.told("wait"):
                 raise Failed(pgcode)
+
+
+@pytest.mark.parametrize(
+    "description, rows", [((), [()]), (None, []), (("name",), [("web1",)])]
+)
+def test_a_row_may_have_no_columns(description, rows):
+    class Cursor:
+        def __init__(self):
+            self.description = description
+
+        def execute(self, query, values):
+            pass
+
+        def fetchall(self):
+            assert description is not None
+            return rows
+
+    connection = object.__new__(connections.Connection)
+    connection._cursor = Cursor()
+    assert connection.execute("SELECT FROM package_states.state") == rows

@@ -96,7 +96,8 @@ class Connection:
         """Execute a query, and return its rows if it has any"""
         self._cursor.execute(query, values)
         self.used = time.monotonic()
-        return self._cursor.fetchall() if self._cursor.description else []
+        # a row may have no columns
+        return [] if self._cursor.description is None else self._cursor.fetchall()
 
     def commit(self):
         """Commit the transaction, or say that nobody knows what came of it"""
