@@ -1,4 +1,4 @@
-"""The zoo's evidence, `docs/evidence/zoo.json`, and the table of it in the documentation."""
+"""The zoo's evidence, `docs/zoo.json`, and the table of it in the documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from harness.zoo.runs import Outcome
 
-EVIDENCE = ROOT / "docs" / "evidence" / "zoo.json"
+EVIDENCE = ROOT / "docs" / "zoo.json"
 PAGE = ROOT / "docs" / "zoo.md"
 USUAL = ("3006.30", "3007.17", "3008.5", "patched")
 REPEATS = 3
