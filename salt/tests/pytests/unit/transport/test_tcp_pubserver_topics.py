@@ -3,6 +3,8 @@ What is published to a list of minions goes to these, and costs no look at the c
 of others.
 """
 
+# pylint: disable=protected-access,unbalanced-dict-unpacking
+
 import asyncio
 import gc
 import time
