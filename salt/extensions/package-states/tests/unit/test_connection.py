@@ -56,5 +56,5 @@ def test_a_row_may_have_no_columns(description, rows):
             return rows
 
     connection = object.__new__(connections.Connection)
-    connection._cursor = Cursor()
+    connection._cursor = Cursor()  # pylint: disable=protected-access
     assert connection.execute("SELECT FROM package_states.state") == rows

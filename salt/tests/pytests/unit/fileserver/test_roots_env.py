@@ -26,7 +26,7 @@ def _seen(fileserver, path, saltenv):
     load = {"path": path, "saltenv": saltenv, "loc": 0, "prefix": ""}
     return [
         fileserver.serve_file(dict(load))["data"],
-        fileserver._find_file(dict(load))["path"],
+        fileserver._find_file(dict(load))["path"],  # pylint: disable=protected-access
         fileserver.file_hash(dict(load)),
         fileserver.file_list(dict(load)),
         fileserver.dir_list(dict(load)),
@@ -45,7 +45,7 @@ def test_an_environment_is_below_the_roots(fileserver, path, saltenv):
     "saltenv, path", [("dev", "web/a.sls"), ("dev/web", "a.sls"), ("..dev", None)]
 )
 def test_other_environments(fileserver, saltenv, path):
-    data, *_, files, dirs, _ = _seen(fileserver, path or "a.sls", saltenv)
+    data, *_, files, _, _ = _seen(fileserver, path or "a.sls", saltenv)
     assert data == (b"a" if path else "")
     assert files == ([path] if path else [])
 
