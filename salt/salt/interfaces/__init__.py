@@ -97,15 +97,22 @@ class _Declaring(type):
     The call of an interface declares it: the result is a Declaration, not an instance
     """
 
-    def __call__(cls, module, own=(), lacks=None):
+    def __call__(cls, module=None, own=(), lacks=None):
         if not cls.__modulename__:
             raise TypeError(f"Set __modulename__ in {cls.__name__} to a virtual name.")
+        if module is None:
+            raise TypeError(f"Declare it with {cls.__name__}(__name__).")
+        if isinstance(own, str) or not isinstance(lacks or {}, dict):
+            raise TypeError(
+                f"{module}: own is a list of functions, lacks a dictionary of reasons."
+            )
         known = {*features(cls), *functions(cls)}
         for name in lacks or ():
             if name not in known:
                 raise TypeError(
                     f"{module} lacks '{name}', which is neither a feature nor a "
-                    f"function of {cls.__name__}."
+                    f"function of {cls.__name__}. Its features are: "
+                    f"{', '.join(features(cls)) or 'none'}."
                 )
         for name in own:
             if name in known:

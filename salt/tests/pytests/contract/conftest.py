@@ -5,7 +5,8 @@ It changes the system: run it in a container. From the root of Salt's tree:
 
 .. code-block:: bash
 
-    pytest --confcutdir tests/pytests/contract tests/pytests/contract/pkg_contract.py \\
+    pytest -c /dev/null --confcutdir tests/pytests/contract -p no:cacheprovider \\
+        tests/pytests/contract/pkg_contract.py \\
         --module my_pkg.py --package small-package
 """
 
@@ -19,6 +20,7 @@ import salt.config
 import salt.loader
 import salt.runners.interfaces
 import salt.utils.files
+from salt._logging import shutdown_temp_handler
 from tests.pytests.contract.returns import problem
 
 
@@ -29,6 +31,26 @@ def pytest_addoption(parser):
     group.addoption("--service", help="a service to start and stop")
     group.addoption("--minion-config", default="/etc/salt/minion")
     group.addoption("--record", help="file to which results are added, one a line")
+
+
+def pytest_configure():
+    # At its end Salt would log what it kept to a stream that pytest has closed
+    shutdown_temp_handler()
+
+
+def check(functions, name, file):
+    """
+    Raise an error unless a file serves a virtual name: the system's own module would be
+    tested in its place
+    """
+    hasattr(functions, name)  # loads the module
+    declaration = functions.interfaces.get(name)
+    if declaration is None or declaration.module.rpartition(".")[2] != file.stem:
+        reason = functions.missing_modules.get(file.stem) or "it declares no interface"
+        pytest.exit(
+            f"{file} does not serve '{name}': {reason} - see declaration_contract.py",
+            returncode=1,
+        )
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +71,10 @@ def load(request, tmp_path_factory):
             shutil.copy(file, folder / "modules")
             opts["module_dirs"] = [str(folder)]
             opts["providers"] = {name: file.stem}
-        return salt.loader.minion_mods(opts)
+        functions = salt.loader.minion_mods(opts)
+        if config.getoption("--module"):
+            check(functions, name, file)
+        return functions
 
     return load
 

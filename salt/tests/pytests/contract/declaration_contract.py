@@ -6,12 +6,14 @@ It calls no function, so it changes nothing:
 .. code-block:: bash
 
     pytest -c /dev/null --confcutdir tests/pytests/contract \\
+        -p no:cacheprovider --show-capture=no \\
         tests/pytests/contract/declaration_contract.py --module my_pkg.py
 """
 
 import ast
 import inspect
 import pathlib
+import traceback
 
 import pytest
 
@@ -38,7 +40,10 @@ def load(file, opts):
         virtual_enable=False,
     )
     keys = [one for one in loader if one.partition(".")[0] == file.stem]
-    assert keys, f"{file} does not load: see the traceback below 'Captured log call'"
+    error = loader.missing_modules.get(file.stem)
+    said = f"{type(error).__name__}: {error}"
+    assert error is None, f"{_raised(file, error)}: it does not load: {said}"
+    assert keys, f"{file}: it has no public function"
     declaration = loader.interfaces.get(file.stem)
     assert declaration is not None, (
         f"{file}:{_line(file)}: it declares no interface: set __virtualname__ to the"
@@ -48,15 +53,28 @@ def load(file, opts):
     return declaration, functions
 
 
-def problems(file, declaration, functions):
+def _raised(file, error):
+    """
+    Return the place in a module where an error was raised
+    """
+    for frame in reversed(traceback.extract_tb(getattr(error, "__traceback__", None))):
+        if frame.filename == str(file):
+            return f"{file}:{frame.lineno}"
+    return f"{file}:{getattr(error, 'lineno', 1)}"
+
+
+def problems(file, declaration, functions, grains):
     """
     Return the differences between a module and its interface, each with the line of the
     module, and with the signature and the line of the interface
     """
     interface = declaration.interface
     methods = salt.interfaces.functions(interface)
-    found = [*differences(declaration, functions), *_unread(file, methods, functions)]
-    lines = [*_renames(file, declaration)]
+    found = [
+        *differences(declaration, functions, grains),
+        *_unread(file, methods, functions),
+    ]
+    lines = [*_renames(file, declaration), *_interface_problems(interface, methods)]
     for name, text in found:
         here = _place(functions[name]) if name in functions else f"{file}:{_line(file)}"
         line = f"{here}: {text}"
@@ -65,13 +83,33 @@ def problems(file, declaration, functions):
             line += f"; {interface.__name__} has {name}{signature}"
             line += f" at {_place(methods[name])}"
         lines.append(line)
+    return lines
+
+
+def _interface_problems(interface, methods):
+    """
+    Yield what is wrong with an interface itself
+    """
     for name, value in inspect.getmembers(interface, inspect.isclass):
         if not name.startswith("_") and not issubclass(value, salt.interfaces.Feature):
-            lines.append(
+            yield (
                 f"{inspect.getsourcefile(value)}: {interface.__name__}.{name} is"
                 " ignored: let it inherit from salt.interfaces.Feature"
             )
-    return lines
+    for name, method in methods.items():
+        if next(iter(inspect.signature(method).parameters), None) != "self":
+            yield (
+                f"{_place(method)}: the first parameter of {interface.__name__}.{name}"
+                " is not 'self', which is no part of the signature: add it"
+            )
+    groups = {**salt.interfaces.features(interface), "the core": vars(interface)}
+    for name in methods:
+        twice = [group for group, names in groups.items() if name in names]
+        if len(twice) > 1:
+            yield (
+                f"{_place(methods[name])}: {interface.__name__} has {name} in"
+                f" {' and '.join(twice)}: keep one"
+            )
 
 
 def _renames(file, declaration):
@@ -147,5 +185,5 @@ def test_declaration(request):
     assert file.is_file(), f"there is no file {file}"
     opts = salt.config.minion_config(request.config.getoption("--minion-config", ""))
     opts["grains"] = salt.loader.grains(opts)
-    found = problems(file, *load(file, opts))
+    found = problems(file, *load(file, opts), opts["grains"])
     assert not found, "\n" + "\n".join(found)

@@ -67,10 +67,12 @@ def load(name):
     return getattr(module, "__virtualname__", name), functions
 
 
-def differences(declaration, functions):
+def differences(declaration, functions, grains=None):
     """
     Yield how the functions of a module differ from its interface: the name of the
     function, and a sentence without its subject
+
+    Without grains, a function may be missing that is not applicable anywhere.
     """
     interface = declaration.interface
     methods = salt.interfaces.functions(interface)
@@ -79,14 +81,26 @@ def differences(declaration, functions):
         for feature, names in salt.interfaces.features(interface).items()
         for name in names
     }
+    elsewhere = {
+        name
+        for name, method in methods.items()
+        if grains is None and "not_applicable" in getattr(method, "__smi__", {})
+    }
+    if grains is not None:
+        elsewhere.update(dict(salt.interfaces.stand_ins(declaration, grains)))
+        elsewhere.update(
+            name
+            for name in methods
+            if salt.interfaces.absent(declaration, name, grains)[0]
+            is salt.interfaces.FunctionNotSupportedError
+        )
     for name, method in methods.items():
         feature = of_feature.get(name)
-        marks = getattr(method, "__smi__", {})
         if name in functions:
             problem = salt.interfaces.difference(method, functions[name])
             if problem:
                 yield name, f"{name} {problem}"
-        elif name in declaration.lacks or "not_applicable" in marks:
+        elif name in declaration.lacks or name in elsewhere:
             continue
         elif feature is None:
             yield name, f"lacks {name}"
@@ -98,7 +112,10 @@ def differences(declaration, functions):
             and name not in declaration.own
             and name not in interface.__deprecated__
         ):
-            yield name, f"has {name}, which is neither in the interface nor its own"
+            yield name, (
+                f"has {name}, which is neither in the interface nor its own: correct"
+                " its name, add it to own=[...], or let it begin with '_'"
+            )
     for name in declaration.own - functions.keys():
         yield name, f"has no {name}, which it names as its own"
     for name in declaration.lacks:

@@ -48,7 +48,7 @@ def found(tmp_path, minion_opts):
     def found(source):
         file = tmp_path / "wood_pkg.py"
         file.write_text(source, encoding="utf-8")
-        return problems(file, *load(file, minion_opts))
+        return problems(file, *load(file, minion_opts), {"os_family": "Debian"})
 
     return found
 
@@ -116,8 +116,43 @@ def test_a_forgotten_call(found, name):
 
 
 def test_a_module_that_does_not_load(found):
-    with pytest.raises(AssertionError, match="does not load"):
-        found("import no_such_module\n" + SOURCE)
+    for head, line, error in (
+        ("import no_such_module\n", 1, "No module named 'no_such_module'"),
+        ("\n\n1 / 0\n", 3, "division by zero"),
+        ("\ndef:\n", 2, "SyntaxError"),
+    ):
+        with pytest.raises(
+            AssertionError, match=rf"wood_pkg\.py:{line}: it does not load: .*{error}"
+        ):
+            found(head + SOURCE)
+
+
+def test_a_module_without_functions(found):
+    head, _, tail = SOURCE.partition("__virtualname__ = PkgInterface(")
+    with pytest.raises(AssertionError, match="it has no public function"):
+        found(f"{head}__virtualname__ = PkgInterface({tail.partition(')()')[0]})()\n")
+
+
+def test_not_applicable_on_another_platform(found):
+    """
+    Only where refresh_db is not applicable a module may lack it
+    """
+    assert any(
+        "lacks refresh_db; PkgInterface has refresh_db(self" in line
+        for line in found(SOURCE.replace("def refresh_db(", "def _refresh_db("))
+    )
+
+
+@pytest.mark.parametrize(
+    "right, wrong, message",
+    (
+        ("state(self, name)", "state(name)", "LightsInterface.state is not 'self'"),
+        ("def dim(self", "def state(self", "has state in Dimming and the core"),
+    ),
+)
+def test_mistakes_of_an_interface(found, right, wrong, message):
+    lines = found(LIGHTS.replace(right, wrong, 1))
+    assert any(message in line for line in lines), lines
 
 
 @pytest.mark.parametrize("name, right", (("wood", False), ("pkg", True)))

@@ -143,7 +143,8 @@ def test_differences(name):
         ),
         (
             {"frob": lambda: 1},
-            "has frob, which is neither in the interface nor its own",
+            "has frob, which is neither in the interface nor its own: correct its name,"
+            " add it to own=[...], or let it begin with '_'",
         ),
         ({"download": None}, "has no download, which it names as its own"),
         ({"group_list": lambda: {}}, "has group_list, which it says that it lacks"),

@@ -12,14 +12,42 @@ import random
 
 import pytest
 
+import salt.loader
 import salt.runners.interfaces
 import tests.pytests.contract
+from tests.pytests.contract.conftest import check
 from tests.pytests.contract.returns import problem
 
 FOLDER = pathlib.Path(tests.pytests.contract.__file__).parent
 RECORDED = json.loads((FOLDER / "recorded.json").read_text(encoding="utf-8"))
 DAMAGED = 200
 OTHERS = [7, 1.5, None, "no", True, [], {}, object()]
+
+
+@pytest.mark.parametrize(
+    "right, wrong, reason",
+    (
+        ('{"Groups"', '{"Group"', "lacks 'Group'"),
+        ("__virtualname__ = ", "__virtualname__ = 'pkg'\n_ = ", "declares no"),
+    ),
+)
+def test_only_the_given_module_is_called(
+    minion_opts, tmp_path, caplog, right, wrong, reason
+):
+    """
+    Where the module of an author does not load, Salt's own one would serve the name
+    """
+    file = tmp_path / "modules" / "wood_pkg.py"
+    file.parent.mkdir()
+    source = (FOLDER / "wood_pkg.py").read_text(encoding="utf-8")
+    minion_opts["module_dirs"] = [str(tmp_path)]
+    minion_opts["providers"] = {"pkg": "wood_pkg"}
+    file.write_text(source, encoding="utf-8")
+    check(salt.loader.minion_mods(minion_opts), "pkg", file)
+    assert right in source
+    file.write_text(source.replace(right, wrong), encoding="utf-8")
+    with pytest.raises(pytest.exit.Exception, match=f"not serve 'pkg': .*{reason}"):
+        check(salt.loader.minion_mods(minion_opts), "pkg", file)
 
 
 @pytest.fixture(scope="module")

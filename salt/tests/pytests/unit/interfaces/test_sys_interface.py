@@ -136,3 +136,18 @@ def test_all_names(functions):
 def test_no_interface(functions):
     with pytest.raises(CommandExecutionError, match="'test' of this minion declares"):
         functions["sys.interface"]("test")
+
+
+def test_a_module_that_did_not_load(minion_opts, tmp_path):
+    (tmp_path / "modules").mkdir()
+    for name, source in (("gate", "1 / 0\n"), ("hedge", "import no_such_module\n")):
+        (tmp_path / "modules" / f"{name}.py").write_text(source, encoding="utf-8")
+    minion_opts["module_dirs"] = [str(tmp_path)]
+    functions = salt.loader.minion_mods(minion_opts)
+    for name, reason in (
+        ("gate", "division by zero"),
+        ("hedge", "No module named 'no_such_module'"),
+        ("fence", "no module has this name"),
+    ):
+        with pytest.raises(CommandExecutionError, match=f"'{name}' is not.*{reason}"):
+            functions["sys.interface"](name)

@@ -388,7 +388,10 @@ def test_interfaces_inherit():
     "arguments, message",
     (
         ({"lacks": {"Wings": "none"}}, "lacks 'Wings', which is neither a feature"),
+        ({"lacks": {"Wings": "none"}}, "Its features are: Locks"),
         ({"own": ["status"]}, "lists 'status' as its own function"),
+        ({"own": "knock"}, "own is a list of functions"),
+        ({"lacks": ["Locks"]}, "lacks a dictionary of reasons"),
     ),
 )
 def test_wrong_declarations(arguments, message):
@@ -398,8 +401,14 @@ def test_wrong_declarations(arguments, message):
         def status(self, name):
             pass
 
+        class Locks(Feature):
+            def lock(self, name):
+                pass
+
     with pytest.raises(TypeError, match=message):
         DoorInterface("door", **arguments)
+    with pytest.raises(TypeError, match=r"Declare it with DoorInterface\(__name__\)"):
+        DoorInterface()
 
 
 def test_wrong_interfaces():
