@@ -121,9 +121,7 @@ class Compiler:
                 raise _error(name, new)
 
     def idle(self, name, text):
-        """Return whether a minion needs no file: there is none for one that never had a
-        state, and an empty one for one that had, so that its locks are released
-        """
+        """Return whether a minion needs no file; one that had a state needs it, to release its locks"""
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def strays(self, known):
@@ -132,7 +130,6 @@ class Compiler:
 
 
 def _error(name, trouble):
-    """Return the error of what is wrong with a minion"""
     kinds = {type(exc) for exc in trouble.values()}
     kind = kinds.pop() if len(kinds) == 1 else PackageStateError
     return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")

@@ -1,7 +1,6 @@
-"""Which states apply to which minions.
+"""Which states apply to which minions, with a few queries however many minions are asked for.
 
-Everything is read with a few queries, however many minions are asked for. Grains
-are those that the minions sent last, out of the cache of the master.
+Grains are those that the minions sent last, out of the cache of the master.
 """
 
 from typing import NamedTuple
@@ -23,8 +22,6 @@ BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
 
 
 class Minion(NamedTuple):
-    """A minion"""
-
     id: str  # its id
     platform: str  # its package manager, or None if it is not known
 
@@ -94,7 +91,6 @@ class Fleet:
         }
 
     def minion(self, name):
-        """Return one minion"""
         # an id that looks like a number is one on the command line
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:

@@ -1,9 +1,8 @@
 """apt: pins in one preferences file, and holds.
 
-What is away is pinned at -1, so that neither people nor dependencies bring it
-back; what is installed is pinned at 1001 to its version. Where conditions are no
-plain version, the versions that the repositories have are looked up here, as apt
-knows nothing but wildcards.
+What is away is pinned at -1, so that neither people nor dependencies bring it back; what is
+installed is pinned at 1001 to its version. Versions that meet a condition are looked up here, as
+apt knows nothing but wildcards.
 """
 
 import contextlib
@@ -16,9 +15,8 @@ import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers import aptlists, pins
-from saltext.package_states.managers.base import Manager
 from saltext.package_states.managers.pins import Pin
-from saltext.package_states.managers.step import Solution
+from saltext.package_states.managers.base import Manager, Solution
 from saltext.package_states.minion import pkgset, replace
 from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
@@ -248,7 +246,6 @@ class Apt(Manager):
         return name[: -len(native)] if name.endswith(native) else name
 
     def solve(self, steps, items):
-        """Return what apt makes of a transaction, see :class:`Manager`"""
         steps = [step for step in steps if step.version]
         if not steps:
             return Solution()
@@ -295,11 +292,7 @@ class Apt(Manager):
         return words
 
     def commit(self, steps, items):
-        """Change packages, see :class:`Manager`
-
-        What is purged is removed like the others, as apt would purge whatever else goes.
-        Where dependencies are unmet, apt may do more, as :meth:`solve` has said.
-        """
+        """Change packages; what is purged is removed first, as apt would purge whatever else goes"""
         said = ""
         real = [step for step in steps if step.version]
         dpkg = self._known()["dpkg"]
@@ -336,8 +329,7 @@ class Apt(Manager):
     def recover(self, notes, check):
         """Let dpkg and apt end what they were killed in
 
-        Unmet dependencies are met only by what ``check`` lets pass, or by what the run that
-        follows does.
+        Unmet dependencies are met only by what ``check`` lets pass, or by the run that follows.
         """
         with pkgset.own_change(self.opts, STATUS):
             self._dpkg_does("--configure", "-a", "--force-confold,confdef")
@@ -346,7 +338,6 @@ class Apt(Manager):
             self._mend(check)
 
     def recovered(self):
-        """Check that dependencies are met, see :class:`Manager`"""
         if self.unmet and self._is_unmet():
             raise PackageStateError(
                 "A run was ended too early and left dependencies unmet, and to meet them"
@@ -441,7 +432,6 @@ class Apt(Manager):
         return found
 
     def locks(self, items, test=False, coming=()):
-        """Write the preferences file, hold what is kept, release what is not any more"""
         self.fetch([item.key for item in items])
         old = self._known()["pins"]
         new = self._pins(items, coming)
@@ -488,11 +478,9 @@ class Apt(Manager):
         return self.context["package_state.unread"]
 
     def refreshed(self):
-        """Forget which lists there are"""
         self.context.pop("package_state.unread", None)
 
     def loose(self):
-        """Return which pins do not decide, see :class:`Manager`"""
         known = self._known()["pins"]
         keys = sorted({pin.key for pin in known})
         there = {}
@@ -521,7 +509,6 @@ class Apt(Manager):
         return found
 
     def everything(self):
-        """Return what dpkg has and what is pinned, see :meth:`Manager.everything`"""
         known = self._known()
         states = f"{_THERE}c"
         there = {key for key, found in known["dpkg"].items() if _there(found, states)}
@@ -530,20 +517,17 @@ class Apt(Manager):
         return keys
 
     def repositories(self):
-        """Return what the repositories have, see :class:`Manager`"""
         return {
             one.name: aptlists.packages(self, one.path) for one in aptlists.lists(self)
         }
 
     def digests(self):
-        """Return the digests of the repositories, see :class:`Manager`"""
         place = os.path.join(
             self.opts["cachedir"], "package_states", "repositories.json"
         )
         return aptlists.digests(self, place)
 
     def security(self):
-        """Return the newer versions of security repositories, see :class:`Manager`"""
         lists = [one for one in aptlists.lists(self) if one.security]
         if not lists:
             return None
@@ -566,7 +550,6 @@ def _is_locked(answer):
 
 
 def _said(answer):
-    """Return what apt or dpkg complain of"""
     lines = f"{answer['stdout']}\n{answer['stderr']}".splitlines()
     found = [line.strip() for line in lines if line.startswith(("E:", "dpkg:", " "))]
     return " ".join(found)[-600:] or "\n".join(lines).strip()[-300:]

@@ -1,7 +1,6 @@
-"""The lists that apt has of its repositories, one file for each.
+"""The lists that apt has of its repositories, one file for each, as apt itself names them.
 
-apt itself names them and what their ``Release`` files say. Reading all of Debian takes a
-second or two, so that the digest of a list is kept until its file is another one.
+Reading all of Debian takes a second or two, so the digest of a list is kept while its file is the same.
 """
 
 import glob

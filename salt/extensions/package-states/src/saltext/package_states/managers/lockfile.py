@@ -28,22 +28,16 @@ class Lock(NamedTuple):
 
 
 class LockFile:
-    """A file of locks"""
+    """A file of locks
+
+    A subclass has ``parse(text)``, a list of :class:`Lock`; ``lock(ident)``, one; and
+    ``_join(locks)``, their text.
+    """
+
+    # pylint: disable=no-member
 
     def __init__(self, path):
         self.path = path
-
-    def parse(self, text):
-        """Return the locks of a text, a list of :class:`Lock`"""
-        raise NotImplementedError
-
-    def lock(self, ident):
-        """Return the :class:`Lock` with an id"""
-        raise NotImplementedError
-
-    def _join(self, locks):
-        """Return the text of locks"""
-        raise NotImplementedError
 
     def read(self):
         """Return the locks of the file, a list of :class:`Lock`"""
@@ -60,7 +54,6 @@ class LockFile:
         return self._join([*others, *own])
 
     def write(self, others, idents):
-        """Replace the file, see :meth:`text`"""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         journal.put(self.path, self.text(others, idents))
 
@@ -69,7 +62,6 @@ class ZyppLocks(LockFile):
     """The locks of zypper; the id is ``name`` or such as ``name<=1.10``"""
 
     def parse(self, text):
-        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found = []
         for block in re.split(r"\n[ \t]*\n", text):
             fields = dict(_ENTRY.findall(block))
@@ -89,7 +81,6 @@ class ZyppLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """Return a lock, see :meth:`LockFile.lock`"""
         name, operator, version = re.match(r"([^<>=]+)([<>=]*)(.*)", ident).groups()
         lines = ["type: package"]
         if version:
@@ -126,7 +117,6 @@ class DnfLocks(LockFile):
     """The list of dnf's versionlock; the id is its line"""
 
     def parse(self, text):
-        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found, comments = [], []
         for line in text.splitlines():
             words = line.strip()
@@ -141,7 +131,6 @@ class DnfLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """Return a lock, see :meth:`LockFile.lock`"""
         return Lock(ident, ident.lstrip("!"), ident)
 
     def _join(self, locks):

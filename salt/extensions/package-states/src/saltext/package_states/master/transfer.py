@@ -47,13 +47,11 @@ def _check_link(path):
 
 
 def _owner(path):
-    """Return whose link this is"""
     return os.lstat(path).st_uid
 
 
 @contextlib.contextmanager
 def _told(path, can):
-    """Say what is wrong with a file that somebody named"""
     if not isinstance(path, str):
         raise InvalidInput(
             f"{names.shown(path)} is no path; give that of a file of the master."

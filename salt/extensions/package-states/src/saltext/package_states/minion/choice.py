@@ -1,8 +1,7 @@
 """Which steps of a transaction can be done together, when not all can.
 
-A solver says yes or no to a whole transaction. What it names in its refusal is left
-out first; if that is not it, halves are tried. Packages that need each other and were
-parted by that are tried together again at the end.
+What a solver names in its refusal is left out first; if that is not it, halves are tried. Packages
+that need each other and were parted by that are tried together again at the end.
 """
 
 import re

@@ -1,7 +1,6 @@
 """What a version must fulfil: ``>=1.0,<2.0``, ``!=1.5``, ``=1.*``.
 
-A condition is written with commas, all of its parts must hold. Without an
-operator, ``=`` is meant. ``=`` and ``!=`` take the wildcards ``*`` and ``?``.
+All parts must hold. Without an operator, ``=`` is meant. ``=`` and ``!=`` take ``*`` and ``?``.
 """
 
 import fnmatch

@@ -1,7 +1,6 @@
 """What is to be done for an item, given what is installed and what is available.
 
-The minion does what is decided here; the master shows it in the status. Nothing
-here asks a package manager anything.
+The minion does what is decided here; the master shows it in the status.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,7 @@
-"""How versions compare, the same on the master and on the minions.
+"""How versions compare, the same on the master and on the minions, and what repositories have.
 
-Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written
-out here, as ``dpkg`` would be a process for each comparison, and a master has
-none where it runs on another system.
+Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written out here: ``dpkg``
+would be a process for each comparison, and a master on another system has none.
 """
 
 import functools

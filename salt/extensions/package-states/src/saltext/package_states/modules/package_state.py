@@ -27,20 +27,15 @@ def __virtual__():
 
 
 def _manager():
-    found = managers.get(__salt__, __opts__, __grains__, __context__)
-    # what was found in an earlier job of this process may be old
-    found.refreshed()
-    return found
+    return managers.get(__salt__, __opts__, __grains__, __context__)
 
 
 def inventory():
     """Return all packages of this minion, as package states want them
 
-    :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
-        digest is that of the installed versions and holds: it changes with them. With
-        it come ``repositories``, their names by the digests of what they have, and
-        ``security``, the newer versions that mend the security of what is installed; each
-        is not there if the package manager can't tell.
+    :return: a dictionary with ``platform``, ``packages`` and ``digest``, which changes with the
+        installed versions and holds; and if the package manager can tell, ``repositories``, their
+        names by the digests of what they have, and ``security``, newer versions that mend it.
 
     CLI Example:
 

@@ -49,10 +49,7 @@ def __virtual__():
 
 
 def _manager():
-    found = managers.get(__salt__, __opts__, __grains__, __context__)
-    # what was found in an earlier job of this process may be old
-    found.refreshed()
-    return found
+    return managers.get(__salt__, __opts__, __grains__, __context__)
 
 
 def _result(name, result, comment, changes=None):
@@ -67,10 +64,9 @@ def _result(name, result, comment, changes=None):
 def locks(name, packages, protected=(), scope="", trouble=None):
     """Bring all packages of this minion into the state that is wanted, and set their locks
 
-    All of them are planned first, and what the package manager's own solver accepts is
-    done in one call; then all locks are set at once. The other states of this module
-    tell what became of each package, so this one must come before them. It refreshes the
-    lists of the repositories once in a run, as :mod:`pkg <salt.states.pkg>` does.
+    All of them are planned first, and what the package manager's own solver accepts is done in one
+    call; then all locks are set at once. The other states of this module tell what became of each
+    package, so this one must come before them. It refreshes the lists of the repositories once.
 
     name
         Any text.
@@ -82,12 +78,12 @@ def locks(name, packages, protected=(), scope="", trouble=None):
         The names of further packages that must not be removed.
 
     scope
-        The name of the state to which the entries belong, if a state is applied by
-        itself. Locks of others are not released then.
+        The name of the state to which the entries belong, if it is applied by itself. Locks of
+        others are not released then.
 
     trouble
-        What the master could not decide, sentences by package: these stay as they are,
-        with the locks that they have.
+        What the master could not decide, sentences by package: these stay as they are, with
+        the locks that they have.
     """
     test, changes, said = __opts__["test"], {}, []
     others, sources = _beside(scope)
@@ -220,7 +216,6 @@ def _keep(stories):
 
 
 def _story(manager, entry, made, outcome):
-    """Return the result, the comment and the changes of a package"""
     key, decision = entry.key, made.decisions[entry.key]
     if key in made.refused:
         return False, f"{key} was left as it is: {made.refused[key]}", {}

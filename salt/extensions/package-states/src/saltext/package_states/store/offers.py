@@ -1,7 +1,7 @@
 """What the repositories of minions have, in the database.
 
-A minion tells the digests of what its repositories have. What is behind a digest that is
-not known yet is asked of one of its minions, and kept once for all of them.
+A minion tells the digests of what its repositories have. What is behind one that is not known yet
+is asked of one of its minions, and kept once for all of them.
 """
 
 import json
@@ -73,11 +73,8 @@ def tidy(connection):
 
 
 def store(opts, minion, answer):
-    """Store what a minion answered to
-    :data:`saltext.package_states.master.lacking.FUNCTION`, and return the digests
-
-    Each is made again of what it stands for: a minion can't say anything of the
-    repositories of others.
+    """Store what a minion answered to :data:`saltext.package_states.master.lacking.FUNCTION`, and return
+    the digests, which are made again: a minion can't say anything of the repositories of others
     """
     found = {}
     with tables.reading(opts) as connection:

@@ -1,7 +1,4 @@
-"""The tables of package states in PostgreSQL.
-
-They are those of :mod:`saltext.package_states.store.schema`, over the connection of
-:mod:`saltext.package_states.store.connection`.
+"""The tables of package states in PostgreSQL, see :mod:`saltext.package_states.store.schema`.
 
 :depends: psycopg2
 """
@@ -74,15 +71,9 @@ def reading(opts):
 def writing(opts, commit=True, after=None):
     """Yield a connection in a transaction, which is the only one that writes states
 
-    Whoever writes holds a lock: a conflict of two states must not be saved by two people
-    at once, each of whom saw none. It is held until the files are written, which would
-    else be older than the states.
-
-    :param bool commit: False to roll back at the end
-    :param after: a function that is called without arguments after the end of the
-        transaction, while still nobody else writes; not if the transaction fails
-    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
-        another version
+    Whoever writes holds a lock, until the files are written: two people must not save two halves of
+    a conflict. ``after`` is called at the end of the transaction, if that did not fail, while still
+    nobody else writes; without ``commit`` it is rolled back.
     """
     with connections.told():
         connection = connections.Connection(**connections.get_params(opts))
@@ -362,10 +353,9 @@ def note(connection, state_id, kind, target, priority, how):
 
 
 def changes(connection, ids):
-    """Return what became of states and of their assignments, the oldest first: rows of
-    the id of the state, the number, contents, parent, entries and entries before of a
-    revision, the kind, target and priority (None where it was taken away) of an
-    assignment, author, comment and time
+    """Return what became of states and of their assignments, the oldest first: rows of the id of the
+    state, number, contents, parent, entries and entries before of a revision, kind, target and
+    priority (None where it was taken away) of an assignment, author, comment and time
     """
     rows = ask(
         connection,

@@ -1,8 +1,7 @@
 """The package managers' side of change detection: what tells the beacon ``pkgset``
 
-``notify.sh`` becomes ``/usr/bin/pkgset-notify``, which writes the cookie that the beacon
-looks at; each package manager that is there gets a hook that calls it. They need a
-shell and nothing of Salt's, as they run while Salt is upgraded, too.
+``notify.sh`` becomes ``/usr/bin/pkgset-notify``, which writes the cookie that the beacon looks at;
+a hook of each package manager calls it. They need nothing of Salt's, and run while it is upgraded.
 """
 
 import glob
@@ -74,9 +73,8 @@ def _write(path, text, mode):
 def install(root=""):
     """Write the command and the hooks, or bring them up to date
 
-    :return: a dictionary with the paths ``written`` and those ``unchanged``
-    :raises Unsupported: if no package manager is there, or if a file is somebody
-        else's; nothing is written then
+    Returns the paths ``written`` and those ``unchanged``; raises :class:`Unsupported`, and writes
+    nothing, if no package manager is there, or if a file is somebody else's.
     """
     root = root.rstrip("/")
     found = hooks(root)
