@@ -53,7 +53,6 @@ def __virtual__():
 
 
 def _options(config):
-    """Return the configuration, which may be a list or a dictionary, as a dictionary"""
     if isinstance(config, dict):
         return config
     return salt.utils.beacons.list_to_dict(config)

@@ -61,31 +61,17 @@ class Compiler:
     def _decided(self, fleet, minion, sources):
         """Return the text of the file of a minion with another name, and what is wrong"""
         verdicts, trouble = fleet.possible(minion, sources)
-        text = sls.render(
-            _NAME,
-            minion.platform,
-            sources,
-            resolver.managed(verdicts),
-            self.protected,
-            trouble={key: str(exc) for key, exc in trouble.items()},
-        )
+        asked, guarded = resolver.managed(verdicts), self.protected
+        said = {key: str(exc) for key, exc in trouble.items()}
+        text = sls.render(_NAME, minion.platform, sources, asked, guarded, "", said)
         return text, trouble
 
     def alone(self, fleet, where):
         """Return the text of the file of a state by itself"""
-        revision = store.revision(fleet.connection, where)
-        source = resolver.Source(
-            where.name,
-            item.digest(revision.items),
-            resolver.OWN,
-            where.name,
-            0,
-            revision.items,
-        )
+        name, items = where.name, store.revision(fleet.connection, where).items
+        source = resolver.Source(name, item.digest(items), resolver.OWN, name, 0, items)
         verdicts = resolver.managed(resolver.resolve([source]))
-        return sls.render(
-            where.name, None, [source], verdicts, self.protected, where.name
-        )
+        return sls.render(name, None, [source], verdicts, self.protected, name)
 
     def write(self, texts, failed=()):
         """Write files, all that can be, and return the names of those that changed"""

@@ -82,7 +82,6 @@ class Fleet:
         return self.registry.label(level, value) or f"{value} (gone)"
 
     def minions(self, ids=None):
-        """Return minions by id, those of some ids or all"""
         found = self.registry.minions(ids)
         sent = store.platforms(self.connection, None if ids is None else found)
         return {
@@ -111,7 +110,6 @@ class Fleet:
         return self.registry.belongs(minion.id, assignment.level, assignment.value)
 
     def assigned(self, state):
-        """Return the assignments of a state, a list"""
         return [entry for entry in self.assignments if entry.state == state.id]
 
     def gone(self):
@@ -124,7 +122,6 @@ class Fleet:
         }
 
     def affected(self, state):
-        """Return the minions to which a state applies, by id"""
         if state.own:
             return self.minions([state.name])
         mine = self.assigned(state)

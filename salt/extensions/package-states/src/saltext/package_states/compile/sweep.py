@@ -78,8 +78,7 @@ def sweep(opts, compiler, ids=None):
             away.extend(strays)
     return {
         "compiled": len(texts),
-        "files": result["files"],
-        "removed": result["removed"],
+        **result,
         "gone": sorted({*moved.gone, *(ids or ())} - {*minions}),
         "renamed": moved.renamed,
         "errors": {

@@ -103,7 +103,6 @@ class Waiting:
         return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
-        """A minion has answered"""
         self.asked.discard(minion)
         self.tries.pop(minion, None)
 

@@ -15,8 +15,8 @@ import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers import aptlists, pins
-from saltext.package_states.managers.pins import Pin
 from saltext.package_states.managers.base import Manager, Solution
+from saltext.package_states.managers.pins import Pin
 from saltext.package_states.minion import pkgset, replace
 from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
@@ -95,7 +95,6 @@ class Apt(Manager):
         return known
 
     def native(self):
-        """Return the architecture of this system"""
         if "package_state.native" not in self.context:
             self.context["package_state.native"] = self.run(
                 "dpkg", "--print-architecture"
@@ -122,7 +121,6 @@ class Apt(Manager):
         return found
 
     def fetch(self, keys):
-        """Ask apt for some packages at once"""
         known = self._known()
         missing = [key for key in keys if key not in known["policy"]]
         # after a change all are asked for again at once, not each by itself
@@ -139,10 +137,8 @@ class Apt(Manager):
             known["policy"].update(found)
 
     def _outdated(self, installed):
-        """Return whether apt takes other versions for installed than dpkg does
-
-        apt reads dpkg's status from its own cache as long as size and second of the
-        file are those of before, so it misses the second of two changes in a second.
+        """Return whether apt takes other versions for installed than dpkg does: it reads the status from its
+        own cache while size and second of the file are the same, and misses a second change in a second
         """
         dpkg = self._known()["dpkg"]
         for key, version in installed.items():
@@ -155,11 +151,9 @@ class Apt(Manager):
         return False
 
     def _policy(self, keys):
-        """Return the candidate and the available versions of packages, and what apt
-        takes for installed
+        """Return the candidate and the available versions of packages, and what apt takes for installed
 
-        The candidate is that without the pins of Salt: else a lock that is to be
-        released would decide what is installed next.
+        The candidate is that without Salt's pins: else a lock to be released would decide what is next.
         """
         found = {key: ("", ()) for key in keys}
         installed = dict.fromkeys(keys, "")
@@ -194,7 +188,6 @@ class Apt(Manager):
             yield key, there
 
     def facts(self, key):
-        """Return what is known of a package"""
         self.fetch([key])
         known = self._known()
         there = known["dpkg"].get(key, {})
@@ -212,7 +205,6 @@ class Apt(Manager):
         )
 
     def installed(self):
-        """Return the versions of all packages that are there, tuples by key"""
         return {
             key: (there["version"],)
             for key, there in self._known()["dpkg"].items()
@@ -224,11 +216,9 @@ class Apt(Manager):
         return self._known()["dpkg"].get(key, {}).get("wanted") == "h"
 
     def held(self, key):
-        """Return whether somebody else holds a package"""
         return self.locked(key) and key not in self._record()
 
     def providers(self, name):
-        """Return the packages that are there and provide a name"""
         dpkg = self._known()["dpkg"]
         return sorted(
             key
@@ -237,13 +227,11 @@ class Apt(Manager):
         )
 
     def essential(self, key):
-        """Return whether dpkg calls a package essential or protected"""
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
     def _key(self, name):
         """Return the key of a package that apt names with or without its architecture"""
-        native = ":" + self.native()
-        return name[: -len(native)] if name.endswith(native) else name
+        return name.removesuffix(f":{self.native()}")
 
     def solve(self, steps, items):
         steps = [step for step in steps if step.version]
@@ -271,7 +259,6 @@ class Apt(Manager):
         return pins.instead(PREFERENCES, self._pins(items, coming))
 
     def _transaction(self, steps):
-        """Return the arguments of apt-get for steps"""
         words = ["--allow-downgrades"]
         if self.unmet:
             words.append("--fix-broken")
@@ -346,7 +333,6 @@ class Apt(Manager):
             )
 
     def _is_unmet(self):
-        """Return whether dependencies of what is installed are not met"""
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, "check")
         return bool(answer["retcode"])
 
@@ -402,7 +388,6 @@ class Apt(Manager):
         return []
 
     def _pins(self, items, coming=()):
-        """Return the pins of items, a list"""
         # a pin that is set already stays while its package can't be as it should
         before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
@@ -539,7 +524,6 @@ class Apt(Manager):
 
 
 def _there(package, states=_THERE):
-    """Return whether a package is there, maybe half"""
     return package.get("status", "n") in states
 
 

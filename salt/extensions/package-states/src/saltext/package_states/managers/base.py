@@ -6,7 +6,7 @@ from typing import NamedTuple
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.model import condition, offer
+from saltext.package_states.model import condition
 from saltext.package_states.model.decision import (
     IMPOSSIBLE,
     INSTALL,
@@ -125,7 +125,7 @@ class Manager:
     def digests(self):
         """Return the names of the repositories by the digests of what they have"""
         return {
-            offer.digest(self.name, name, packages): name
+            versions.digest(self.name, name, packages): name
             for name, packages in self.repositories().items()
         }
 
@@ -169,10 +169,8 @@ class Manager:
         return answer["stdout"]
 
     def act(self, *command, env=None):
-        """Return the whole answer of a command that changes packages
-
-        It is put into a scope of its own, as :mod:`pkg <salt.modules.aptpkg>` does: else
-        a restart of the minion's service, as by its own upgrade, would kill it.
+        """Return the whole answer of a command that changes packages, in a scope of its own, as Salt's ``pkg``
+        runs it: else a restart of the minion's service, as by its own upgrade, would kill it
         """
         if salt.utils.systemd.has_scope(self.context) and self.salt["config.get"](
             "systemd.scope", True

@@ -11,16 +11,15 @@ import re
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.lockfile import DnfLocks
-from saltext.package_states.managers.rpm import Rpm, _bare, settings
 from saltext.package_states.managers.base import Solution
+from saltext.package_states.managers.lockfile import DnfLocks
+from saltext.package_states.managers.rpm import OFF, Rpm, _bare, settings
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 MAIN = "/etc/dnf/dnf.conf"
-OFF = ("0", "false", "no", "off")
 # another program holds its lock, see exit_on_lock
 LOCKED = 200
 FORMAT = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\t%{repoid}"
@@ -140,7 +139,6 @@ class Dnf(Rpm):
 
     @contextlib.contextmanager
     def _shell(self, steps, items):
-        """Yield the words of a command that does steps"""
         lines = []
         for step in steps:
             alias = self.alias(step.key)
@@ -205,7 +203,6 @@ class Dnf(Rpm):
 
 
 def _problem(said):
-    """Return why dnf can't do what it was asked, or an empty string"""
     found = dict.fromkeys(line.strip() for line in _PROBLEM.findall(said))
     return " ".join(found)[:600]
 

@@ -14,6 +14,7 @@ import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
+_PLAIN = set("type version match_type case_sensitive solvable_name".split())
 _ENTRY = re.compile(r"^\s*(\w+)\s*[:=]\s*(.*?)\s*$", re.MULTILINE)
 # name-[epoch:]version-release.arch, as dnf writes it
 _NEVRA = re.compile(r"(.+)-(?:\d+:)?[^-]+-[^-]+\Z")
@@ -68,13 +69,7 @@ class ZyppLocks(LockFile):
             name = fields.get("solvable_name", "")
             if not block.strip():
                 continue
-            plain = fields.keys() <= {
-                "type",
-                "version",
-                "match_type",
-                "case_sensitive",
-                "solvable_name",
-            }
+            plain = fields.keys() <= _PLAIN
             version = fields.get("version", "").replace(" ", "").replace("==", "=")
             ident = f"{name}{version}" if plain and name else block.strip()
             found.append(Lock(ident, name, block.strip("\n")))

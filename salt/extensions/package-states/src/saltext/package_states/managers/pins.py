@@ -57,7 +57,7 @@ def read(path):
         return []
     return [
         Pin(
-            key[: -len(ANY)] if key.endswith(ANY) else key,
+            key.removesuffix(ANY),
             version,
             int(priority),
             wanted,

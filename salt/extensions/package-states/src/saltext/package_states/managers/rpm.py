@@ -11,7 +11,7 @@ import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
-from saltext.package_states.model import condition, offer
+from saltext.package_states.model import condition
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, LOCKING
 
@@ -21,6 +21,8 @@ from salt.utils.pkg.rpm import get_osarch
 RECORD = "/var/lib/salt/package_states.json"
 # the priority of a repository that has none
 USUAL = 99
+# what a configuration says of what is switched off
+OFF = ("0", "false", "no", "off")
 FOREIGN = ("i386", "i586", "i686")
 QUERY = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\n"
 
@@ -45,7 +47,6 @@ class Rpm(Manager):
         )
 
     def _name(self, name, arch):
-        """Return the key of a package"""
         return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
 
     def _rows(self):
@@ -108,7 +109,6 @@ class Rpm(Manager):
         return tuple(sorted(self.context.get("package_state.unread", ())))
 
     def _missed(self, names):
-        """Note which repositories an answer lacked"""
         self.context.setdefault("package_state.unread", set()).update(names)
 
     def loose(self):
@@ -121,7 +121,6 @@ class Rpm(Manager):
         return missing and [f"{', '.join(missing)} is not in force, {said}"]
 
     def _unlisted(self, said):
-        """Return the error of locks that can't be listed"""
         return PackageStateError(
             f"Whether locks are in force is not known, as {self.name} can't list them:"
             f" {said}; mend that on the minion."
@@ -133,7 +132,9 @@ class Rpm(Manager):
         found = {}
         for key, version, repository in self.context["package_state.offers"]:
             found.setdefault(repository, {}).setdefault(key, []).append(version)
-        return {name: offer.ordered(self.name, there) for name, there in found.items()}
+        return {
+            name: versions.ordered(self.name, there) for name, there in found.items()
+        }
 
     def _priorities(self):
         """Return the priorities of the repositories by their ids and names; the lowest wins"""

@@ -9,9 +9,9 @@ import re
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.lockfile import ZyppLocks
-from saltext.package_states.managers.rpm import FOREIGN, Rpm, settings
 from saltext.package_states.managers.base import Solution
+from saltext.package_states.managers.lockfile import ZyppLocks
+from saltext.package_states.managers.rpm import FOREIGN, OFF, Rpm, settings
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
@@ -104,15 +104,10 @@ class Zypper(Rpm):
         return self._newer(found)
 
     def _listed(self):
-        if settings(CONF, "locksfile.apply", "yes").lower() in (
-            "no",
-            "false",
-            "0",
-            "off",
-        ):
+        applied = settings(CONF, "locksfile.apply", "yes")
+        if applied.lower() in OFF:
             raise PackageStateError(
-                f"No lock is in force, as {CONF} says locksfile.apply ="
-                f" {settings(CONF, 'locksfile.apply', '')}; correct that."
+                f"No lock is in force, as {CONF} says locksfile.apply = {applied}; correct that."
             )
         answer = self._zypper("locks")
         if answer["retcode"]:
@@ -142,7 +137,6 @@ class Zypper(Rpm):
         return [f"{name}={version}" for version in self.offered(item)]
 
     def _words(self, steps, more=()):
-        """Return what is asked of zypper, a list"""
         words = []
         for step in steps:
             alias = self.alias(step.key)
@@ -233,7 +227,6 @@ def _fields(text):
 
 
 def _problem(answer):
-    """Return why zypper did not do what it was asked, or an empty string"""
     if answer["retcode"] in (0, 100, 101, 102, 103, SKIPPED):
         if not any(one[1] for one in _TOLD.findall(answer["stdout"])):
             return ""

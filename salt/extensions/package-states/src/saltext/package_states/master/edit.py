@@ -17,7 +17,6 @@ KINDS = {"nodegroup": "group", "grain": "grains", "org": "organization"}
 
 
 def keyed(entries):
-    """Return items by the names of their packages"""
     return {entry.key: entry for entry in entries}
 
 
@@ -25,11 +24,8 @@ def listed(value, kind):
     """Return a text with commas, or a list, as a list of texts"""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(one, str) for one in value)
-    ):
+    good = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if not (good and value):
         raise InvalidInput(f"Give a {kind}, or several with commas between them.")
     return value
 

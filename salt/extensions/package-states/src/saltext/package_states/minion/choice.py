@@ -67,6 +67,5 @@ class Choice:
 
 
 def _names(text, key):
-    """Return whether a message is about a package"""
     name = re.escape(key.partition(":")[0])
     return bool(re.search(rf"(?<![\w.+-]){name}(?![\w+])(?!-[A-Za-z])", text))

@@ -92,7 +92,6 @@ def recover(manager, items, notes, protected=platforms.PROTECTED):
 
 
 def _changes(before, after):
-    """Return what differs between the installed versions before and after"""
     return {
         key: {
             "old": ", ".join(before.get(key, ())),

@@ -39,7 +39,6 @@ class Decision(NamedTuple):
 
 
 def decide(item, facts):
-    """Return what is to be done for an item"""
     if item.wanted == UNMANAGED:
         return Decision(NOTHING, versions.newest(facts.manager, facts.installed))
     if item.wanted in ABSENT:

@@ -5,6 +5,8 @@ would be a process for each comparison, and a master on another system has none.
 """
 
 import functools
+import hashlib
+import json
 import re
 
 from salt.utils.pkg.rpm import evr_compare, version_to_evr
@@ -83,3 +85,14 @@ def sort(manager, versions):
     order = functools.cmp_to_key(functools.partial(compare, manager))
     # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
     return sorted(sorted(set(versions)), key=order)
+
+
+def ordered(manager, packages):
+    """Return packages with lists of their versions, the newest first"""
+    return {key: sort(manager, set(there))[::-1] for key, there in packages.items()}
+
+
+def digest(manager, name, packages):
+    """Return the digest of what a repository has: minions of the same one have the same"""
+    text = json.dumps([manager, name, packages], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,11 +1,10 @@
 """Packages as a package state wants them
 
 The runner :mod:`package_states <saltext.package_states.runners.package_states>` compiles package
-states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock:
-what is installed stays at its version, what is absent stays away. They know
-ranges and ``!=`` on each platform, compare epochs, name each package that a
-removal takes along, and refuse to remove what other entries want or what is
-protected.
+states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock: what is installed
+stays at its version, what is absent stays away. They know ranges and ``!=`` on each platform,
+compare epochs, name each package that a removal takes along, and refuse to remove what other
+entries want or what is protected. The arguments of all are those of :func:`installed`.
 
 .. code-block:: yaml
 
@@ -253,7 +252,6 @@ def _both(story, other):
 
 
 def _planned(manager, entry, decision, also):
-    """Return the comment and the changes of a dry run"""
     text = "it would be removed"
     if decision.action == INSTALL:
         text = f"version {decision.version} would be installed"
@@ -271,7 +269,6 @@ def _planned(manager, entry, decision, also):
 
 
 def _apply(wanted, name, version=None, floor=None, source=""):
-    """Return what became of a package in this run"""
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)
@@ -313,26 +310,17 @@ def installed(name, version=None, floor=None, source=""):
 
 
 def present(name, version=None, source=""):
-    """A package is installed in a version that meets a condition, and updates are welcome
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is installed in a version that meets a condition, and updates are welcome"""
     return _apply(items.PRESENT, name, version, None, source)
 
 
 def latest(name, source=""):
-    """A package is installed in the version that the package manager prefers
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is installed in the version that the package manager prefers"""
     return _apply(items.LATEST, name, None, None, source)
 
 
 def removed(name, version=None, source=""):
-    """A package is not installed, or not in the versions that meet a condition
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is not installed, or not in the versions that meet a condition"""
     return _apply(items.REMOVED, name, version, None, source)
 
 
@@ -342,8 +330,5 @@ def purged(name, version=None, source=""):
 
 
 def kept(name, version=None, source=""):
-    """What is installed of a package stays as it is, or an exact version: for orphans
-
-    Without a version it is the one that is found first.
-    """
+    """What is installed of a package stays as it is, first found or in an exact version: for orphans"""
     return _apply(items.KEPT, name, version, None, source)

@@ -46,7 +46,6 @@ def page(
 
 
 def _nothing(minion, group, channel):
-    """Return the error that nobody has told anything"""
     if channel is not None:
         return (
             f"No minion that was asked for has a channel {channel!r}; see"
@@ -59,7 +58,6 @@ def _nothing(minion, group, channel):
 
 
 def _pattern(search):
-    """Return the regular expression of PostgreSQL that a search means"""
     search = str(search)
     if len(search) > LONGEST or "\0" in search:
         raise InvalidInput(

@@ -9,7 +9,7 @@ import json
 import saltext.package_states.master.lacking as lacking
 import saltext.package_states.store.tables as tables
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.model import names, offer
+from saltext.package_states.model import names, version
 
 # of one minion
 REPOSITORIES = 1000
@@ -85,7 +85,7 @@ def store(opts, minion, answer):
             if (
                 not names.is_line(one.get("name"))
                 or not _are_packages(packages)
-                or digest != offer.digest(platform, one.get("name"), packages)
+                or digest != version.digest(platform, one.get("name"), packages)
             ):
                 raise InvalidInput(
                     f"{minion} did not send what its repositories have; see what"

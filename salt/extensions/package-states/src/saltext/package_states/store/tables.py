@@ -11,12 +11,8 @@ from typing import NamedTuple
 
 import saltext.package_states.store.connection as connections
 import saltext.package_states.store.schema as schema
-from saltext.package_states.errors import (
-    InvalidInput,
-    NotThere,
-    Outdated,
-    PackageStateError,
-)
+from saltext.package_states import errors
+from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
 from saltext.package_states.model import item, names
 
 
@@ -35,7 +31,7 @@ class Revision(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state"""
+    """A state, and whether it is the own one of the minion with this name"""
 
     id: int  # that of the table
     name: str  # its name
@@ -183,7 +179,6 @@ def create(connection, name, own):
 
 
 def rename(connection, where, name):
-    """Give a state another name"""
     if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
@@ -263,7 +258,7 @@ def check(connection, where, seen):
     current = revision(connection, where)
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
-        raise Outdated(
+        raise errors.Outdated(
             f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
             f" saw {seen}; look at package_states.show {where.name} against={seen}, then"
             f" save again with revision={current.number}."

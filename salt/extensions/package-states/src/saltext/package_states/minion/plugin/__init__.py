@@ -21,17 +21,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _ZYPP = "/usr/lib/zypp/plugins/commit"
 # folders of dnf's own Python, which may be several
 _DNF4 = "/usr/lib/python3*/*-packages/dnf-plugins"
+_DNF5 = "/etc/dnf/libdnf5-plugins/actions.d"
 # by the folder that a package manager looks into: the file there, what it is made of, its mode
 _HOOKS = (
     ("/etc/dpkg/dpkg.cfg.d", "99pkgset-notify", "dpkg.cfg", 0o644),
     (_ZYPP, "pkgset-notify", "zypp.bash", 0o755),
     (_DNF4, "pkgset_notify.py", "dnf4.py", 0o644),
-    (
-        "/etc/dnf/libdnf5-plugins/actions.d",
-        "pkgset-notify.actions",
-        "dnf5.actions",
-        0o644,
-    ),
+    (_DNF5, "pkgset-notify.actions", "dnf5.actions", 0o644),
     ("/usr/lib/yum-plugins", "pkgset_notify.py", "yum.py", 0o644),
     ("/etc/yum/pluginconf.d", "pkgset_notify.conf", "yum.conf", 0o644),
 )
@@ -104,7 +100,6 @@ def install(root=""):
 
 
 def remove(root=""):
-    """Remove what :func:`install` wrote, hooks first, and return the paths"""
     root = root.rstrip("/")
     ours = [
         path for path in (*hooks(root), root + COMMAND) if MARK in (_read(path) or "")
