@@ -163,12 +163,14 @@ class Keys(Registry):
         """Return the name of a group or organization, None if it is gone"""
         return target if self.found(kind, target) else None
 
-    @staticmethod
-    def hint(kind):
+    def hint(self, kind):
         """Return what to do where a minion, group or organization is not there"""
+        some = ", ".join(
+            map(names.shown, sorted(self.opts.get("nodegroups") or {})[:10])
+        )
         return {
             ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
-            GROUP: "use one of the master's nodegroups",
+            GROUP: f"use one of the master's nodegroups: {some or 'it has none'}",
             MINION: "use the id of a minion whose key is accepted, see salt-key",
         }[kind]
 

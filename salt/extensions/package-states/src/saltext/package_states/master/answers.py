@@ -93,7 +93,8 @@ def plan(service, minion=None, group=None):
             if answer is None:
                 found[name]["error"] = "it did not answer; see that it is up"
             elif answer.get("retcode") or not isinstance(answer["return"], dict):
-                found[name]["error"] = returns.problem(answer)
+                said = returns.problem(answer)
+                found[name]["error"] = f"{said}; see that it has saltext-package-states"
             else:
                 found[name].update(answer["return"])
     return found

@@ -155,5 +155,6 @@ def table(found):
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
         for line in lines
     )
-    end = f"Page {found['page']} of {found['pages']}."
+    end = f"Page {found['page']} of {found['pages']}"
+    end += "; page=2 shows more, only=drifting some." if found["pages"] > 1 else "."
     return f"{head}.\n\n{body}\n\n{end}"

@@ -250,7 +250,12 @@ def revision_at(connection, where, day):
         where.id,
         day,
     )
-    return revision(connection, where, rows[0][0] or 0)
+    if rows[0][0] is None:
+        raise NotThere(
+            f"{where.name} had no revision by {day}; see package_states.history {where.name}, or"
+            " give revision=0, which asks for nothing."
+        )
+    return revision(connection, where, rows[0][0])
 
 
 def check(connection, where, seen):
