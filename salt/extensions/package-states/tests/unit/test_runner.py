@@ -2,9 +2,9 @@
 What the runner refuses before it asks PostgreSQL, and how it tells that
 """
 
+import contextlib
 import multiprocessing
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import pytest
 import saltext.package_states.master.answers as answers
@@ -212,13 +212,16 @@ def test_a_page_says_how_to_see_others():
 
 
 def test_who_lacks_the_extension_is_told_so(monkeypatch):
-    fleet = MagicMock()
-    fleet.minions.return_value = {"web1": MagicMock()}
-    fleet.sources.return_value = {"web1": ()}
-    fleet.possible.return_value = ((), {})
-    monkeypatch.setattr(answers, "Fleet", lambda *_: fleet)
-    monkeypatch.setattr(answers.store, "reading", MagicMock())
+    fleet = SimpleNamespace(
+        registry=SimpleNamespace(minions=lambda: ["web1"]),
+        minions=lambda _: {"web1": None},
+        sources=lambda _: {"web1": ()},
+        possible=lambda *_: ((), {}),
+    )
     missing = {"return": "'package_state.plan' is not available.", "retcode": 254}
+    monkeypatch.setattr(answers, "Fleet", lambda *_: fleet)
+    monkeypatch.setattr(answers.store, "reading", contextlib.nullcontext)
     monkeypatch.setattr(answers, "_asked", lambda *_: {"web1": missing})
-    found = answers.plan(MagicMock(compiler=MagicMock(protected=())))
+    compiler = SimpleNamespace(protected=())
+    found = answers.plan(SimpleNamespace(opts={}, compiler=compiler))
     assert "see that it has saltext-package-states" in found["web1"]["error"]
