@@ -7,8 +7,7 @@ import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.base import Manager
-from saltext.package_states.managers.base import Solution, Step
+from saltext.package_states.managers.base import Manager, Solution, Step
 from saltext.package_states.minion.choice import MOST, Choice
 from saltext.package_states.model.decision import INSTALL, Facts
 
