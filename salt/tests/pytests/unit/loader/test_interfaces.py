@@ -18,7 +18,7 @@ import salt.utils.files
 import salt.utils.yaml
 from salt.exceptions import CommandExecutionError
 from salt.interfaces import Feature, Interface
-from salt.loader.lazy import LazyLoader
+from salt.loader.lazy import LazyLoader, LoadedCoro, LoadedFunc
 
 DOOR = """
 from salt.interfaces import Feature, Interface
@@ -298,6 +298,8 @@ def test_off(make, opts, value, caplog):
     """
     opts["smi"] = value
     doors = make()
+    # a look-up costs nothing more
+    assert type(doors) is LazyLoader
     assert sorted(doors) == [f"door.{name}" for name in NAMES]
     with pytest.raises(KeyError) as exc:
         doors["door.lock"]  # pylint: disable=pointless-statement
@@ -306,6 +308,17 @@ def test_off(make, opts, value, caplog):
     assert doors["door.shut"]("front") is True
     assert "deprecated" not in caplog.text
     assert doors.interfaces["door"].interface.__name__ == "DoorInterface"
+
+
+def test_a_coroutine(make):
+    doors = make(
+        bell="""
+        async def ring():
+            return True
+        """
+    )
+    assert type(doors["bell.ring"]) is LoadedCoro
+    assert type(doors["door.close"]) is LoadedFunc
 
 
 def test_reload_and_clear(make, tmp_path):
