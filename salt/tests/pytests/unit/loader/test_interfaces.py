@@ -10,6 +10,7 @@ import textwrap
 import threading
 
 import pytest
+import yaml
 
 import salt.interfaces
 import salt.loader
@@ -371,6 +372,22 @@ def test_a_declaration_is_a_string():
     assert copy.deepcopy(declaration) is declaration
     assert type(pickle.loads(pickle.dumps(declaration))) is str
     assert type(str(declaration)) is str
+
+
+def test_yaml_is_as_on_stock(make):
+    """
+    No dumper learns of subclasses of str, and no name of a loader is one
+    """
+
+    class Name(str):
+        pass
+
+    doors = make()
+    assert "door.close: door" in salt.utils.yaml.safe_dump(
+        {name: name.partition(".")[0] for name in doors}
+    )
+    with pytest.raises(yaml.representer.RepresenterError):
+        yaml.safe_dump(Name("front"))
 
 
 def test_interfaces_inherit():
