@@ -20,6 +20,7 @@ import salt.utils.yaml
 from salt.exceptions import CommandExecutionError
 from salt.interfaces import Feature, Interface
 from salt.loader.lazy import LazyLoader, LoadedCoro, LoadedFunc
+from tests.support.mock import patch
 
 DOOR = """
 from salt.interfaces import Feature, Interface
@@ -192,6 +193,18 @@ def test_a_missed_look_up_leaves_no_cycle(make):
         assert gc.collect() < 100
     finally:
         gc.enable()
+
+
+def test_what_is_missing_is_searched_once(make):
+    """
+    No other file may add it, so no file is looked for again
+    """
+    doors = make()
+    assert "door.lock" not in doors
+    with patch.object(doors, "_load", side_effect=AssertionError):
+        assert "door.lock" not in doors
+        with pytest.raises(salt.interfaces.FunctionNotImplementedError):
+            doors["door.lock"]  # pylint: disable=pointless-statement
 
 
 def test_is_defined_in_a_template(make):
