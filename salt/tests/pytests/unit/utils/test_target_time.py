@@ -4,6 +4,7 @@ A regular expression of a target that nobody can wait for ends, and says so.
 
 import asyncio
 import signal
+import time
 
 import pytest
 
@@ -65,6 +66,39 @@ def test_it_ends(opts, keys, tgt_type, tgt):
     ):
         checker.check_minions(tgt, tgt_type)
     assert signal.getsignal(signal.SIGVTALRM) is handler
+
+
+def test_all_expressions_of_a_target_share_the_time(opts, keys):
+    """
+    Each of these takes a tenth of it, so that many of them are as bad as one.
+    """
+
+    def slow(text):
+        end = time.process_time() + salt.utils.minions.PATTERN_SECONDS / 10
+        while time.process_time() < end:
+            pass
+
+    checker = salt.utils.minions.CkMinions(opts)
+    pcre = patch.object(
+        checker, "_check_pcre_minions", wraps=checker._check_pcre_minions
+    )
+    compiled = patch("re.compile", return_value=MagicMock(match=slow))
+    with pcre as check, compiled:
+        assert checker.check_minions("x", "pcre")["minions"] == []
+        with pytest.raises(salt.exceptions.SaltInvocationError):
+            checker.check_minions(" or ".join(["E@x"] * 100), "compound")
+    assert check.call_count < 100
+
+
+def test_a_timer_of_the_caller_is_kept(opts, keys):
+    checker = salt.utils.minions.CkMinions(opts)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 500, 7)
+    try:
+        assert checker.check_minions("a+b", "pcre")["minions"] == [ID]
+        left, interval = signal.getitimer(signal.ITIMER_VIRTUAL)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    assert 400 < left <= 501 and interval == pytest.approx(7, abs=0.1)
 
 
 SOUND = [
