@@ -2,6 +2,8 @@
 A minion that registers the resources that it had before costs no writes.
 """
 
+# pylint: disable=protected-access
+
 import pytest
 
 import salt.utils.resource_registry as rr
