@@ -59,17 +59,6 @@ def _is_minion(opts):
     )
 
 
-def _folders():
-    folders = {**layout.DEFAULTS, **(__opts__.get(OPTION) or {})}
-    needed = folders["pillar_data"], folders["formula_data"]
-    if not any(map(os.path.isdir, needed)):
-        raise salt.exceptions.CommandExecutionError(
-            f"There is neither {' nor '.join(needed)}: name the folders in the option"
-            f" {OPTION} of the master"
-        )
-    return folders
-
-
 def import_files(dry_run=False):
     """
     Import Uyuni's pillar and formula files into the table, all in one
@@ -89,7 +78,13 @@ def import_files(dry_run=False):
 
         salt-run pillar_sql.import_files dry_run=True
     """
-    folders = _folders()
+    folders = {**layout.DEFAULTS, **(__opts__.get(OPTION) or {})}
+    needed = folders["pillar_data"], folders["formula_data"]
+    if not any(map(os.path.isdir, needed)):
+        raise salt.exceptions.CommandExecutionError(
+            f"There is neither {' nor '.join(needed)}: name the folders in the option"
+            f" {OPTION} of the master"
+        )
     # reading takes its time, so nothing is locked meanwhile
     with table.transaction(__opts__) as connection:
         fleet = table.Fleet(connection)
@@ -195,14 +190,9 @@ def preview(category, pillar=None, minion=None, group=None, organization=None):
         raise salt.exceptions.SaltInvocationError(
             "A row has one owner: name a minion, a group or an organization"
         )
-    try:
-        document.check(pillar)
-        if not isinstance(pillar, (dict, type(None))):
-            raise document.BadFile
-    except document.BadFile:
-        raise salt.exceptions.SaltInvocationError(
-            "A pillar is a mapping that JSON can hold"
-        ) from None
+    if not isinstance(pillar, (dict, type(None))):
+        raise salt.exceptions.SaltInvocationError("A pillar is a mapping")
+    document.check(pillar)
     ((level, owner),) = owners or [(0, None)]
     with table.transaction(__opts__) as connection:
         return past.preview(
