@@ -290,6 +290,8 @@ def _missed(rows: Measured) -> str:
             why = row.figure.missed or known
             marks = f" ({', '.join(source.marks)})" if source.marks else ""
             aim = aim_text(row.figure.aim, row.figure.unit)
+            if found in aim:  # it is missed by less than three digits show
+                found = f"{value:.5g}"
             lines.append(f"- [{name}](#{_anchor(name)}): {row.what}: {found}{marks}, the aim is {aim}. {why}")
     return "## Aims missed, and why\n\n" + ("\n".join(lines) or "None of those that are measured.") + "\n"
 

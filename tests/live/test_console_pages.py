@@ -33,6 +33,7 @@ pytestmark = [
 ]
 MINIONS = 1000
 REAL = "real-1"
+UNAUTHORIZED = 401
 PAGES = ["queue", "fleet", "states", "states/web", "package/nginx", "minion/minion-00001"]
 # no request came for so long
 SETTLED = """async () => {
@@ -184,6 +185,51 @@ def test_two_editors(chromium: Browser, page: Page, console: ConsoleBed) -> None
     assert console.run("package_states.show", "web")["packages"] == {"nginx": "latest", "vim": "removed"}
 
 
+CHOICES = {
+    (version, condition, state): entry
+    for state, word in (("Installed", "installed"), ("Absent", "removed"))
+    for version, condition, entry in [
+        ("Latest", "", "latest" if word == "installed" else word),
+        ("1.0", "Equal", f"{word} =1.0"),
+        ("1.0", "More than", f"{word} >1.0"),
+        ("1.0", "Less than", f"{word} <1.0"),
+        ("1.0", "Less or equal", f"{word} <=1.0"),
+        ("2.0", "More or equal", f"{word} >=2.0"),
+    ]
+}
+
+
+def test_every_choice_of_the_drawings(page: Page, console: ConsoleBed) -> None:
+    """Each choice that the specification's drawings offer is saved as chosen; Latest has no condition."""
+    console.run("package_states.set", "drawn")
+    for (version, condition, state), entry in CHOICES.items():
+        page.goto(f"{console.url}#/states/drawn")
+        name = re.sub("[^a-z]", "", f"{condition}{state}".lower()) + version.replace(".", "")
+        page.get_by_label("Package", exact=True).fill(name)
+        page.get_by_role("button", name="Add", exact=True).click()
+        chosen = page.get_by_label(f"Version of {name}", exact=True)
+        expect(chosen).to_have_value("Latest")
+        expect(page.get_by_label(f"Condition of {name}", exact=True)).to_have_count(0)
+        if condition:
+            chosen.select_option("…")
+            page.get_by_role("textbox", name=f"Version of {name}", exact=True).fill(version)
+            page.keyboard.press("Tab")
+            page.get_by_label(f"Condition of {name}", exact=True).select_option(condition)
+            chosen.select_option("Latest")
+            expect(page.get_by_label(f"Condition of {name}", exact=True)).to_have_count(0)
+            chosen.select_option("…")
+            page.get_by_role("textbox", name=f"Version of {name}", exact=True).fill(version)
+            page.keyboard.press("Tab")
+            page.get_by_label(f"Condition of {name}", exact=True).select_option(condition)
+        states = page.get_by_label(f"State of {name}", exact=True)
+        assert states.locator("option").all_inner_texts() == ["Installed", "Absent"]
+        states.select_option(state)
+        page.get_by_role("button", name="Review 1 change").click()
+        page.get_by_role("dialog").get_by_role("button", name="Save").click(timeout=30_000)
+        expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
+        assert console.run("package_states.show", "drawn")["packages"][name] == entry
+
+
 def test_roll_back(page: Page, console: ConsoleBed) -> None:
     """An old revision comes back as a new one, after the page has shown what would change."""
     page.goto(f"{console.url}#/states/web")
@@ -231,39 +277,105 @@ def test_session_that_ends_in_an_edit(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_label("State of vim")).to_have_value("removed")
 
 
-RIGHTS: list[tuple[str, str, dict[str, Any], bool]] = [
-    ("reader", "job_handler.list", {}, True),
-    ("reader", "job_handler.pause", {}, False),
-    ("reader", "package_states.show", {}, False),
-    ("viewer", "package_states.show", {}, True),
-    ("viewer", "package_states.set", {"name": "x"}, False),
-    ("operator", "job_handler.figures", {}, True),
-    ("operator", "query.fields", {"what": "node"}, False),
-    ("queuer", "job_handler.hold", {"jid": "1"}, False),
-    ("tester", "job_handler.list", {}, False),
-    ("pillars", "package_states.show", {}, False),
-    ("nobody", "query.fields", {"what": "node"}, False),
-    ("editor", "job_handler.list", {}, False),
-]
+# every function that the page calls: with what, so that nothing changes where it is allowed
+CALLED: dict[str, dict[str, Any]] = {
+    "job_handler.list": {},
+    "job_handler.figures": {},
+    "job_handler.show": {"jid": "20000101000000000000"},
+    "job_handler.history": {},
+    "job_handler.cancel": {"jid": "20000101000000000000"},
+    "job_handler.hold": {"jid": "20000101000000000000"},
+    "job_handler.release": {"jid": "20000101000000000000"},
+    "job_handler.prioritize": {"jid": "20000101000000000000", "priority": 1},
+    "job_handler.pause": {"seconds": "never"},
+    "job_handler.resume": {},
+    "query.items": {"what": "node", "filter": "name == nobody"},
+    "query.fields": {"what": "node"},
+    "query.count": {"what": "node", "by": "os"},
+    "jobs.lookup_jid": {"jid": "20000101000000000000"},
+    "cache.pillar": {"tgt": "nobody"},
+    "package_states.show": {},
+    "package_states.set": {"name": "web", "package": "nginx", "wanted": "nonsense"},
+    "package_states.unset": {"name": "nobody", "package": "nginx"},
+    "package_states.assign": {"name": "nobody", "kind": "group", "target": "all"},
+    "package_states.unassign": {"name": "nobody", "kind": "group", "target": "all"},
+    "package_states.history": {"name": "web"},
+    "package_states.restore": {"name": "nobody", "revision": 1},
+    "package_states.available": {"search": "nothing"},
+    "package_states.status": {},
+    "package_states.where": {"package": "nginx"},
+    "package_states.refresh": {"minion": "nobody"},
+    "package_states.dry_run": {"minion": "nobody"},
+}
+# what each button of the page does on the master; a label that ends in a space is followed by a name
+OFFERED = {
+    "Pause…": "job_handler.pause",
+    "Resume…": "job_handler.resume",
+    "Cancel ": "job_handler.cancel",
+    "Hold ": "job_handler.hold",
+    "Priority ": "job_handler.prioritize",
+    "Make a state…": "package_states.set",
+    "Review 0 changes…": "package_states.set",
+    "Stop managing ": "package_states.unset",
+    "Assign…": "package_states.assign",
+    "Unassign ": "package_states.unassign",
+    "Difference to ": "package_states.show",
+    "Roll back to ": "package_states.restore",
+    "Ask it for its packages": "package_states.refresh",
+    "Ask it what a run would do": "package_states.dry_run",
+    "Result of ": "jobs.lookup_jid",
+}
+LABELS = """[...document.querySelectorAll('main button, main select')].map(
+  (one) => one.getAttribute('aria-label') ?? one.textContent.trim())"""
 
 
-@pytest.mark.parametrize(("user", "function", "keywords", "allowed"), RIGHTS)
-def test_right_by_hand(
-    console: ConsoleBed, user: str, function: str, keywords: dict[str, Any], *, allowed: bool
-) -> None:
-    """What a user may not do is refused by salt-api."""
-    assert (console.status(user, function, **keywords) == 200) is allowed
+def _rights(user: str) -> set[str]:
+    """Return the functions that a user may call, by the rules of the bed's configuration."""
+    rules = [rule for one in USERS[user] if isinstance(one, dict) for rule in one["@runner"]]
+    return {name for name in CALLED if any(re.fullmatch(rule, name) for rule in rules)}
+
+
+def test_every_call_is_tried(root: Path) -> None:
+    """The table has what the page calls, and nothing else."""
+    calls = (root / "salt/extensions/console/src/saltext/console/page/js/calls.js").read_text()
+    assert set(re.findall(r'\["runner", "([a-z_.]+)"\]', calls)) == set(CALLED)
 
 
 @pytest.mark.parametrize("user", USERS)
-def test_right_in_the_page(chromium: Browser, console: ConsoleBed, user: str) -> None:
-    """The page offers a pause only to who may pause."""
-    with chromium.page(console, user) as page:
-        if user in {"reader", "operator", "queuer"}:
-            expect(page.get_by_text(re.compile("jobs? waiting"))).to_be_visible(timeout=30_000)
-        else:
-            expect(page.get_by_role("alert")).to_contain_text("You may not see job handler", timeout=30_000)
-        expect(page.get_by_role("button", name="Pause…")).to_have_count(int(user == "operator"))
+def test_rights_by_hand(console: ConsoleBed, user: str) -> None:
+    """By hand, salt-api does for a user what he may do, and refuses the rest of what the page calls."""
+    refused = {name for name, keywords in CALLED.items() if console.status(user, name, **keywords) == UNAUTHORIZED}
+    assert set(CALLED) - refused == _rights(user)
+
+
+@pytest.mark.parametrize("user", ["saltbed", *USERS])
+def test_rights_in_the_page(chromium: Browser, console: ConsoleBed, user: str) -> None:
+    """The page offers a user what he may do; what he may not see it says."""
+    console.bed.salt(["minion-00001", "test.version"])
+    console.run("job_handler.pause")
+    try:
+        console.sleep("*")
+        with chromium.page(console, user) as page:
+            if user in {"saltbed", "reader", "operator", "queuer"}:
+                expect(page.get_by_text(re.compile("jobs? waiting"))).to_be_visible(timeout=30_000)
+            else:
+                expect(page.get_by_role("alert")).to_contain_text("You may not see job handler", timeout=30_000)
+            labels: set[str] = set()
+            for name in PAGES:
+                page.goto(f"{console.url}#/{name}")
+                page.wait_for_timeout(500)
+                page.evaluate(SETTLED)
+                labels |= set(page.evaluate(LABELS))
+    finally:
+        console.run("job_handler.cancel", console.run("job_handler.list")[-1]["jid"])
+        console.run("job_handler.resume")
+    offered = {does for label, does in OFFERED.items() if any(one.startswith(label) for one in labels)}
+    if user == "saltbed":
+        assert offered == set(OFFERED.values())
+    else:
+        assert offered <= _rights(user)
+    assert ("Pause…" in labels) is (user in {"saltbed", "operator"})
+    assert ("Review 0 changes…" in labels) is (user in {"saltbed", "editor"})
 
 
 @pytest.mark.parametrize("text", HOSTILE)

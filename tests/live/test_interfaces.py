@@ -205,15 +205,14 @@ def test_results_are_the_same_without_a_master(apt_root: AptRoot) -> None:
 @pytest.mark.needs_root
 def test_a_missing_function_fails_the_job(apt_root: AptRoot, root: Path) -> None:
     """The exit code of salt-call is as on stock Salt for what is missing, and 0 for what is not applicable."""
-    apt_root.write(
-        "/etc/salt/minion",
-        yaml.safe_dump({"file_client": "local", "smi": True, "module_dirs": ["/srv/modules"], "id": "door"}),
-    )
     call = [str(root / "build/venv/bin/python"), str(root / "build/venv/bin/salt-call"), "--local", "--out=json"]
-    lacks = apt_root.run(*call, "door.close", "front", check=False)
-    # the exit code that stock Salt has for a missing function
-    assert lacks.returncode == 255
-    assert "is not implemented by wooden_door" in lacks.stderr + lacks.stdout
+    for mode, said in ((False, "is not available"), (True, "is not implemented by wooden_door")):
+        options = {"file_client": "local", "smi": mode, "module_dirs": ["/srv/modules"], "id": "door"}
+        apt_root.write("/etc/salt/minion", yaml.safe_dump(options))
+        lacks = apt_root.run(*call, "door.close", "front", check=False)
+        # the exit code that stock Salt has for a missing function
+        assert lacks.returncode == 255
+        assert said in lacks.stderr + lacks.stdout
     assert json.loads(apt_root.run(*call, "door.knock", "front").stdout) == {"local": {"heard": False}}
 
 

@@ -352,6 +352,8 @@ def test_a_state_is_renamed_deleted_and_restored(states: States) -> None:
     assert states.do("restore", name="new", day="2999-01-01")["revision"] == 3
     assert states.do("restore", name="new", revision=1)["changes"] == {"foo": {"old": None, "new": "latest"}}
     assert "is no day" in states.refused("restore", name="new", day="20261124")
+    # a state that was made later would be emptied without a word
+    assert "had no revision by 2020-01-01" in states.refused("restore", name="new", day="2020-01-01")
 
 
 def test_several_at_once(states: States) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from saltext.package_states.compile import sls
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.model import item, offer, resolver
+from saltext.package_states.model import item, resolver, version
 from saltext.package_states.store import offers, refresh
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def render(rows: list[Row], platform: str = "apt", name: str = "web", scope: str
 
 def contents(platform: str, name: str, packages: dict[str, list[str]]) -> dict[str, Any]:
     """Return what a minion answers of one of its repositories."""
-    return {"digest": offer.digest(platform, name, packages), "name": name, "packages": packages}
+    return {"digest": version.digest(platform, name, packages), "name": name, "packages": packages}
 
 
 def told(action: Callable[..., Any], *args: object) -> dict[str, Any]:

@@ -202,19 +202,17 @@ def declared(mod):
     return name if isinstance(name, Declaration) else None
 
 
+def _words(value):
+    values = value if isinstance(value, list) else [value]
+    return {str(one).casefold() for one in values}
+
+
 def _matches(method, kind, grains):
-    for name, values in getattr(method, "__smi__", {}).get(kind, {}).items():
-        value = grains.get(name, grains.get(_GRAINS.get(name)))
-        sides = (
-            {
-                str(one).casefold()
-                for one in (side if isinstance(side, list) else [side])
-            }
-            for side in (value, values)
-        )
-        if set.intersection(*sides):
-            return True
-    return False
+    marks = getattr(method, "__smi__", {}).get(kind, {})
+    return any(
+        _words(values) & _words(grains.get(name, grains.get(_GRAINS.get(name))))
+        for name, values in marks.items()
+    )
 
 
 def absent(declaration, name, grains):
@@ -329,14 +327,6 @@ def check(declaration, name, func):
     problem = method and difference(method, func)
     if problem:
         code = inspect.unwrap(func).__code__
-        log.warning(
-            "%s:%s: '%s.%s' %s; %s has %s%s.",
-            code.co_filename,
-            code.co_firstlineno,
-            declaration,
-            name,
-            problem,
-            declaration.interface.__name__,
-            name,
-            inspect.signature(method),
-        )
+        place = f"{code.co_filename}:{code.co_firstlineno}: '{declaration}.{name}'"
+        promise = f"{declaration.interface.__name__} has {name}"
+        log.warning("%s %s; %s%s.", place, problem, promise, inspect.signature(method))

@@ -74,7 +74,10 @@ def problems(file, declaration, functions, grains):
         *differences(declaration, functions, grains),
         *_unread(file, methods, functions),
     ]
-    lines = [*_renames(file, declaration), *_interface_problems(interface, methods)]
+    lines = [
+        *_renames(file, declaration, functions),
+        *_interface_problems(interface, methods),
+    ]
     for name, text in found:
         here = _place(functions[name]) if name in functions else f"{file}:{_line(file)}"
         line = f"{here}: {text}"
@@ -112,21 +115,43 @@ def _interface_problems(interface, methods):
             )
 
 
-def _renames(file, declaration):
+def _renames(file, declaration, functions):
     """
     Yield where ``__virtual__`` returns another name than the declared one
     """
+    constants = {}
+    for function in functions.values():
+        constants.update(function.__globals__)
     for function in ast.parse(file.read_text(encoding="utf-8")).body:
         if getattr(function, "name", None) != "__virtual__":
             continue
         for node in ast.walk(function):
-            value = getattr(getattr(node, "value", None), "value", None)
-            if isinstance(node, ast.Return) and isinstance(value, str):
+            if not isinstance(node, ast.Return):
+                continue
+            for value in _strings(node.value, constants):
                 if value != declaration:
                     yield (
                         f"{file}:{node.lineno}: __virtual__ returns '{value}', and the"
                         f" module declares '{declaration}': return __virtualname__"
                     )
+
+
+def _strings(node, constants):
+    """
+    Yield the strings that an expression may be; a tuple is no name but a refusal
+    """
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            yield node.value
+    elif isinstance(node, ast.Name):
+        if isinstance(constants.get(node.id), str):
+            yield constants[node.id]
+    elif isinstance(node, ast.IfExp):
+        yield from _strings(node.body, constants)
+        yield from _strings(node.orelse, constants)
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from _strings(value, constants)
 
 
 def _unread(file, methods, functions):

@@ -6,8 +6,8 @@ import saltext.package_states.minion.pkgset
 import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
 from saltext.package_states.errors import PackageStateError, Unsupported
+from saltext.package_states.managers.base import Step
 from saltext.package_states.managers.pins import HELD
-from saltext.package_states.managers.step import Step
 from saltext.package_states.model.decision import INSTALL, REMOVE
 
 DPKG = """\

@@ -101,7 +101,7 @@ def test_all_is_the_organization(master):
     "kind, name, message",
     (
         ("organization", "one", "use all, which is every minion"),
-        ("group", "gone", "use one of the master's nodegroups"),
+        ("group", "gone", "use one of the master's nodegroups: '"),
         ("minion", "guest", "whose key is accepted"),
         ("grains", "Debian", "write it like os:Debian"),
         ("own", "web1", "There is no 'own' to assign to"),

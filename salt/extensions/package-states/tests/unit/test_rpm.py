@@ -8,7 +8,7 @@ import saltext.package_states.managers.rpm as rpm
 import saltext.package_states.managers.zypper as zypper
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.step import Step
+from saltext.package_states.managers.base import Step
 from saltext.package_states.model.decision import INSTALL, REMOVE
 
 import salt.utils.files

@@ -2,13 +2,16 @@
 What the runner refuses before it asks PostgreSQL, and how it tells that
 """
 
+import contextlib
 import multiprocessing
 from types import SimpleNamespace
 
 import pytest
+import saltext.package_states.master.answers as answers
 import saltext.package_states.master.authors as authors
 import saltext.package_states.master.transfer as transfer
 import saltext.package_states.runners.package_states as package_states
+import saltext.package_states.status.page as page
 from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.loader
@@ -194,3 +197,31 @@ def test_there_are_sixteen_commands(master_opts):
         "unset",
         "where",
     ]
+
+
+def test_a_page_says_how_to_see_others():
+    found = {
+        "counts": {"minions": 2, "drifting": 1},
+        "security": 0,
+        "minions": [{"minion": "web1", "verdict": "drifting"}],
+        "page": 1,
+        "pages": 2,
+    }
+    assert "Page 1 of 2; page=2 shows more, only=drifting some." in page.table(found)
+    assert page.table({**found, "pages": 1}).endswith("Page 1 of 1.")
+
+
+def test_who_lacks_the_extension_is_told_so(monkeypatch):
+    fleet = SimpleNamespace(
+        registry=SimpleNamespace(minions=lambda: ["web1"]),
+        minions=lambda _: {"web1": None},
+        sources=lambda _: {"web1": ()},
+        possible=lambda *_: ((), {}),
+    )
+    missing = {"return": "'package_state.plan' is not available.", "retcode": 254}
+    monkeypatch.setattr(answers, "Fleet", lambda *_: fleet)
+    monkeypatch.setattr(answers.store, "reading", contextlib.nullcontext)
+    monkeypatch.setattr(answers, "_asked", lambda *_: {"web1": missing})
+    compiler = SimpleNamespace(protected=())
+    found = answers.plan(SimpleNamespace(opts={}, compiler=compiler))
+    assert "see that it has saltext-package-states" in found["web1"]["error"]

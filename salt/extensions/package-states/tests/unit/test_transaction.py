@@ -7,8 +7,7 @@ import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers.base import Manager
-from saltext.package_states.managers.step import Solution, Step
+from saltext.package_states.managers.base import Manager, Solution, Step
 from saltext.package_states.minion.choice import MOST, Choice
 from saltext.package_states.model.decision import INSTALL, Facts
 
@@ -198,16 +197,16 @@ def test_what_asks_repositories_that_cannot_be_read_is_left_as_it_is():
 
 
 def test_recovery_removes_nothing_that_the_killed_run_did_not_change():
-    manager = Fake({"aa": "1", "bb": "1", "core": "1"}, {})
     told = []
 
-    def recover(_, check):
-        told.extend(check(Solution(removed=(one,))) for one in ("aa", "bb", "core"))
-        told.append(check(Solution(changed=("held",))))
-        told.append(check(Solution()))
-        del manager.there["aa"]
+    class Recovering(Fake):
+        def recover(self, _, check):
+            told.extend(check(Solution(removed=(one,))) for one in ("aa", "bb", "core"))
+            told.append(check(Solution(changed=("held",))))
+            told.append(check(Solution()))
+            del self.there["aa"]
 
-    manager.recover = recover
+    manager = Recovering({"aa": "1", "bb": "1", "core": "1"}, {})
     notes = {"steps": [["aa", "install", "2"], ["core", "install", "1"]]}
     found = transaction.recover(manager, _items(("cc", "installed")), notes)
     assert found == {"aa": {"old": "1", "new": ""}}

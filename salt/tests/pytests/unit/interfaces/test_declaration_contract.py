@@ -155,14 +155,26 @@ def test_mistakes_of_an_interface(found, right, wrong, message):
     assert any(message in line for line in lines), lines
 
 
-@pytest.mark.parametrize("name, right", (("wood", False), ("pkg", True)))
-def test_another_name(found, tmp_path, name, right):
+@pytest.mark.parametrize(
+    "value, right",
+    (
+        ("'wood'", False),
+        ("NAME", False),
+        ("NAME if NAME else __virtualname__", False),
+        ("bool(NAME) and NAME", False),
+        ("'pkg'", True),
+        ("'pkg' if NAME else False", True),
+        ("(False, 'wood is scarce')", True),
+    ),
+)
+def test_another_name(found, tmp_path, value, right):
     """
     The loader would give the interface to the name that __virtual__ returns
     """
-    source = SOURCE.replace("return __virtualname__", f"return {name!r}")
+    source = SOURCE.replace("return __virtualname__", f"return {value}")
     assert source != SOURCE
-    line = source.splitlines().index(f"    return {name!r}") + 1
+    line = source.splitlines().index(f"    return {value}") + 1
+    source += "\n\nNAME = 'wood'\n"
     assert found(source) == (
         []
         if right

@@ -13,6 +13,8 @@ from tests.pytests.unit.interfaces.providers import load, others, providers
 
 # These names have no interface: one module, or modules that are different programs
 WITHOUT = ("disk", "ntp", "nxos", "pkgutil", "x509")
+# What all modules of two of them have. They would be core; alone they are no interface.
+WITHOUT_BUT_SHARED = {"disk.usage", "ntp.set_servers"}
 # Salt asks whether they are there, and no module has them any more
 ASKED_FOR = {
     "pkg.check_db",
@@ -108,6 +110,13 @@ def test_every_function_is_in_one_place():
         for module in others(name):
             # modules of proxies add to the names that have an interface
             left_out |= {f"{name}.{one}" for one in load(module)[1]} - core - feature
+    for name in ("disk", "ntp"):
+        keys = (set(load(module)[1]) for module in others(name))
+        shared = {f"{name}.{one}" for one in set.intersection(*keys)}
+        assert shared == {
+            one for one in WITHOUT_BUT_SHARED if one.startswith(f"{name}.")
+        }
+    assert WITHOUT_BUT_SHARED <= left_out
     left_out |= ASKED_FOR
     assert not core & feature and not (core | feature) & left_out
     assert (len(core), len(feature), len(left_out)) == (146, 96, 356)

@@ -182,9 +182,19 @@ def test_returns_are_not_checked(minion_opts, tmp_path):
     file.makedirs returns None, and the state has made the folder by then
     """
     minion_opts["smi"] = True
-    functions = salt.loader.minion_mods(minion_opts)
-    states = salt.loader.states(minion_opts, functions, {}, {})
+    utils = salt.loader.utils(minion_opts)
+    functions = salt.loader.minion_mods(minion_opts, utils=utils)
+    states = salt.loader.states(minion_opts, functions, utils, {})
     path = tmp_path / "a" / "b"
-    found = states["file.directory"](name=str(path), makedirs=True)
-    assert found["result"] is True, found
-    assert path.is_dir()
+    for state, name, arguments in (
+        ("directory", path, {"makedirs": True}),
+        ("touch", path / "text", {}),
+        ("append", path / "text", {"text": "one line"}),
+        ("symlink", path / "link", {"target": str(path / "text")}),
+        ("copy", path / "copy", {"source": str(path / "text")}),
+    ):
+        found = states[f"file.{state}"](name=str(name), **arguments)
+        assert found["result"] is True, found
+        assert found["changes"]
+    assert (path / "copy").read_text(encoding="utf-8") == "one line\n"
+    assert (path / "link").is_symlink()

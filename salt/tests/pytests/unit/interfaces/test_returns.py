@@ -65,6 +65,26 @@ def test_recorded(schemas):
         assert problem(value, schemas[key]) is None, key
 
 
+def test_files(minion_opts, tmp_path):
+    """
+    What states call to change files returns what the interface says
+    """
+    functions = salt.loader.minion_mods(minion_opts)
+    schema = salt.runners.interfaces.schema("file")
+    text, link = str(tmp_path / "a" / "text"), str(tmp_path / "link")
+    for name, arguments in (
+        ("makedirs", (text,)),
+        ("touch", (text,)),
+        ("append", (text, "one line")),
+        ("symlink", (text, link)),
+        ("copy", (text, f"{text}2")),
+        ("makedirs", (text,)),
+        ("remove", (link,)),
+    ):
+        value = functions[f"file.{name}"](*arguments)
+        assert problem(value, schema[name]["returns"]) is None, (name, value)
+
+
 def places(value, schema, path=()):
     """
     Yield the places of a value that have a type, with their schemas

@@ -133,6 +133,66 @@ def test_all_names(functions):
     assert functions["sys.interface"]()["pkg"] == "yumpkg"
 
 
+GATE = """
+from salt.interfaces import Interface
+
+
+class GateInterface(Interface):
+    __modulename__ = "gate"
+
+    def open(self) -> bool:
+        "Open"
+
+    def close(self) -> bool:
+        "Close"
+
+
+class GardenInterface(GateInterface):
+    def paint(self) -> bool:
+        "Paint"
+
+
+__virtualname__ = {0}Interface(__name__)()
+
+
+def __virtual__():
+    return __virtualname__
+
+
+def open():
+    return True
+"""
+
+
+@pytest.mark.parametrize("provider, named", (("a_gate", False), ("b_gate", True)))
+@pytest.mark.parametrize("smi", (False, True))
+def test_one_interface(minion_opts, tmp_path, smi, provider, named):
+    """
+    Of two files that declare a name, one with more functions, sys.interface describes
+    the one whose errors a look-up raises
+    """
+    (tmp_path / "modules").mkdir()
+    for name, interface in (("a_gate", "Gate"), ("b_gate", "Garden")):
+        (tmp_path / "modules" / f"{name}.py").write_text(
+            GATE.replace("{0}", interface), encoding="utf-8"
+        )
+    minion_opts.update(smi=smi, module_dirs=[str(tmp_path)])
+    if named:
+        minion_opts["providers"] = {"gate": provider}
+    functions = salt.loader.minion_mods(minion_opts)
+    list(functions)
+    found = functions["sys.interface"]("gate")
+    assert found["provider"] == provider
+    assert found["interface"] == ("GardenInterface" if named else "GateInterface")
+    missing = "close, paint" if named else "close"
+    assert found["core"] == [f"{missing}: not implemented by {provider}."]
+    for name in ("close", "paint"):
+        message = f"'gate.{name}' is not available."
+        if smi and name in missing:
+            message = f"'gate.{name}' is not implemented by {provider}."
+        assert functions.missing_fun_string(f"gate.{name}") == message
+
+
 def test_no_interface(functions):
     with pytest.raises(CommandExecutionError, match="'test' of this minion declares"):
         functions["sys.interface"]("test")

@@ -10,6 +10,7 @@ import textwrap
 import threading
 
 import pytest
+import yaml
 
 import salt.interfaces
 import salt.loader
@@ -18,7 +19,8 @@ import salt.utils.files
 import salt.utils.yaml
 from salt.exceptions import CommandExecutionError
 from salt.interfaces import Feature, Interface
-from salt.loader.lazy import LazyLoader
+from salt.loader.lazy import LazyLoader, LoadedCoro, LoadedFunc
+from tests.support.mock import patch
 
 DOOR = """
 from salt.interfaces import Feature, Interface
@@ -193,6 +195,18 @@ def test_a_missed_look_up_leaves_no_cycle(make):
         gc.enable()
 
 
+def test_what_is_missing_is_searched_once(make):
+    """
+    No other file may add it, so no file is looked for again
+    """
+    doors = make()
+    assert "door.lock" not in doors
+    with patch.object(doors, "_load", side_effect=AssertionError):
+        assert "door.lock" not in doors
+        with pytest.raises(salt.interfaces.FunctionNotImplementedError):
+            doors["door.lock"]  # pylint: disable=pointless-statement
+
+
 def test_is_defined_in_a_template(make):
     jinja2 = pytest.importorskip("jinja2")
     text = "{{ salt['door.lock'] is defined }} {{ salt['door.close'] is defined }}"
@@ -298,6 +312,8 @@ def test_off(make, opts, value, caplog):
     """
     opts["smi"] = value
     doors = make()
+    # a look-up costs nothing more
+    assert type(doors) is LazyLoader
     assert sorted(doors) == [f"door.{name}" for name in NAMES]
     with pytest.raises(KeyError) as exc:
         doors["door.lock"]  # pylint: disable=pointless-statement
@@ -306,6 +322,17 @@ def test_off(make, opts, value, caplog):
     assert doors["door.shut"]("front") is True
     assert "deprecated" not in caplog.text
     assert doors.interfaces["door"].interface.__name__ == "DoorInterface"
+
+
+def test_a_coroutine(make):
+    doors = make(
+        bell="""
+        async def ring():
+            return True
+        """
+    )
+    assert type(doors["bell.ring"]) is LoadedCoro
+    assert type(doors["door.close"]) is LoadedFunc
 
 
 def test_reload_and_clear(make, tmp_path):
@@ -358,6 +385,22 @@ def test_a_declaration_is_a_string():
     assert copy.deepcopy(declaration) is declaration
     assert type(pickle.loads(pickle.dumps(declaration))) is str
     assert type(str(declaration)) is str
+
+
+def test_yaml_is_as_on_stock(make):
+    """
+    No dumper learns of subclasses of str, and no name of a loader is one
+    """
+
+    class Name(str):
+        pass
+
+    doors = make()
+    assert "door.close: door" in salt.utils.yaml.safe_dump(
+        {name: name.partition(".")[0] for name in doors}
+    )
+    with pytest.raises(yaml.representer.RepresenterError):
+        yaml.safe_dump(Name("front"))
 
 
 def test_interfaces_inherit():

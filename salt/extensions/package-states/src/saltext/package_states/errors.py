@@ -1,19 +1,5 @@
-"""What can go wrong with package states.
-
-.. code-block:: text
-
-    CommandExecutionError
-    `-- PackageStateError
-        |-- InvalidInput       a name, version or policy that is not accepted
-        |-- Conflict           two states of equal rank want different things
-        |-- Unsupported        what the package manager of a minion can't do
-        |-- Protected          a package that must not be removed
-        |-- Outdated           somebody else saved meanwhile
-        |-- Unwritten          files can't be written, all else is done
-        `-- NotThere           no such state, revision, minion or group
-
-Each message is one sentence, or one for each package, and says what to do next. The
-runner's clients return it as it is.
+"""What can go wrong with package states: each message is one sentence, or one for each package, and
+says what to do next. The runner's clients return it as it is.
 """
 
 from salt.exceptions import CommandExecutionError

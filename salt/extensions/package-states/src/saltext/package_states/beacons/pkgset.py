@@ -1,25 +1,18 @@
 """Beacon to tell the master that packages were changed by someone other than Salt
 
-A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs
-(dpkg, zypper, dnf, yum), writes a line into a cookie file when it has changed the
-set of packages. This beacon looks whether the line has changed since, and
-fires one event, ``salt/beacon/<minion id>/pkgset/changed``, if it has.
+A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs (dpkg, zypper, dnf,
+yum), writes a line into a cookie file when it has changed packages. If the line has changed since
+the last look, this beacon fires ``salt/beacon/<minion id>/pkgset/changed``. With dpkg it looks at
+the status file as well, and so sees changed holds, and works without the plugin.
 
-On systems with dpkg the beacon looks at dpkg's status file as well, so that it
-sees what no plugin does: changed holds (``apt-mark hold``), and anything at all
-where the plugin isn't installed.
+What Salt's own functions (``pkg.install``, ``pkg.hold`` and so on) change is another event,
+``salt/beacon/<minion id>/pkgset/own``, so that stored lists of packages follow it. What ``cmd.run``
+of a package manager changes is one, unless ``SALT_RUNNING=1`` is in its environment and, with dpkg,
+the plugin is all that is looked at (``database: False``).
 
-What Salt's own functions (``pkg.install``, ``pkg.remove``, ``pkg.purge``,
-``pkg.upgrade``, ``pkg.hold`` and so on) change is another event,
-``salt/beacon/<minion id>/pkgset/own``, so that stored lists of packages follow it. What ``cmd.run`` of
-a package manager changes is one, unless ``SALT_RUNNING=1`` is in its environment
-and, with dpkg, the plugin is all that is looked at (``database: False``).
-
-What the beacon has seen is kept in the minion's ``cachedir``, so a change that
-was made while the minion was down is reported once when it is back. The very
-first look, which has nothing to compare with, reports what was changed since the
-minion was started, Salt's own changes included, and nothing older: a list of
-packages that the master asked for meanwhile may be one of before.
+What was seen is kept in the minion's ``cachedir``, so a change made while the minion was down is
+reported once when it is back. The very first look reports what was changed since the minion was
+started, Salt's own changes included: a list of packages that the master has may be one of before.
 """
 
 import logging
@@ -60,7 +53,6 @@ def __virtual__():
 
 
 def _options(config):
-    """Return the configuration, which may be a list or a dictionary, as a dictionary"""
     if isinstance(config, dict):
         return config
     return salt.utils.beacons.list_to_dict(config)
@@ -91,7 +83,6 @@ def validate(config):
 
 
 def _cookie(path):
-    """Return the line of a cookie file, or an empty one"""
     try:
         with salt.utils.files.fopen(path, "r") as fh_:
             return fh_.readline().strip()
@@ -196,33 +187,18 @@ def _own(old, new):
 def beacon(config):
     """Look whether packages were changed since the last look
 
-    .. code-block:: yaml
-
-        beacons:
-          pkgset:
-            - interval: 5
-
-    or, as all options have defaults:
+    All options but the interval have defaults. The plugins write to ``/var/cache/salt/minion``,
+    wherever ``cachedir`` is.
 
     .. code-block:: yaml
 
         beacons:
           pkgset:
-            interval: 5
-            cookie:
+            - interval: 5                   # seconds between two looks
+            - cookie:                       # the path of a cookie file, or a list
               - /var/cache/salt/minion/rpmdb.cookie
               - /var/cache/salt/minion/dpkg.cookie
-            database: /var/lib/dpkg/status
-
-    interval
-        Seconds between two looks
-
-    cookie
-        The path of a cookie file, or a list of them. The plugins write to
-        ``/var/cache/salt/minion``, wherever ``cachedir`` is.
-
-    database
-        The path of dpkg's status file; ``False`` to look at cookies only
+            - database: /var/lib/dpkg/status    # dpkg's status file; False for cookies only
     """
     config = _options(config)
     cookies = config.get("cookie", own_changes.COOKIES)

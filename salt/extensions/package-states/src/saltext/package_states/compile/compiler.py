@@ -61,31 +61,17 @@ class Compiler:
     def _decided(self, fleet, minion, sources):
         """Return the text of the file of a minion with another name, and what is wrong"""
         verdicts, trouble = fleet.possible(minion, sources)
-        text = sls.render(
-            _NAME,
-            minion.platform,
-            sources,
-            resolver.managed(verdicts),
-            self.protected,
-            trouble={key: str(exc) for key, exc in trouble.items()},
-        )
+        asked, guarded = resolver.managed(verdicts), self.protected
+        said = {key: str(exc) for key, exc in trouble.items()}
+        text = sls.render(_NAME, minion.platform, sources, asked, guarded, "", said)
         return text, trouble
 
     def alone(self, fleet, where):
         """Return the text of the file of a state by itself"""
-        revision = store.revision(fleet.connection, where)
-        source = resolver.Source(
-            where.name,
-            item.digest(revision.items),
-            resolver.OWN,
-            where.name,
-            0,
-            revision.items,
-        )
+        name, items = where.name, store.revision(fleet.connection, where).items
+        source = resolver.Source(name, item.digest(items), resolver.OWN, name, 0, items)
         verdicts = resolver.managed(resolver.resolve([source]))
-        return sls.render(
-            where.name, None, [source], verdicts, self.protected, where.name
-        )
+        return sls.render(name, None, [source], verdicts, self.protected, name)
 
     def write(self, texts, failed=()):
         """Write files, all that can be, and return the names of those that changed"""
@@ -121,9 +107,7 @@ class Compiler:
                 raise _error(name, new)
 
     def idle(self, name, text):
-        """Return whether a minion needs no file: there is none for one that never had a
-        state, and an empty one for one that had, so that its locks are released
-        """
+        """Return whether a minion needs no file; one that had a state needs it, to release its locks"""
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def strays(self, known):
@@ -132,7 +116,6 @@ class Compiler:
 
 
 def _error(name, trouble):
-    """Return the error of what is wrong with a minion"""
     kinds = {type(exc) for exc in trouble.values()}
     kind = kinds.pop() if len(kinds) == 1 else PackageStateError
     return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")

@@ -1,11 +1,9 @@
-"""The generated files, ``susemanager/packages-$id.sls`` of minions and
-``susemanager/state-$name.sls`` of states by themselves, below a root.
+"""The generated files, ``susemanager/packages-$id.sls`` of minions and ``susemanager/state-$name.sls``
+of states by themselves, below a root.
 
-The two have names that never meet: a state that somebody names like a minion must not write
-what this minion includes.
-
-A file is written beside its place and then moved there: whoever reads it sees
-the old one or the new one. One that would not change is not touched.
+Their names never meet: a state that is named like a minion must not write what this minion
+includes. A file is written beside its place and then moved there; one that would not change is
+not touched.
 """
 
 import os
@@ -39,7 +37,6 @@ def is_alone(name):
 
 
 def shown(name):
-    """Return the name of a state or minion for people"""
     return name[len(_MARK) :] if is_alone(name) else name
 
 
@@ -54,7 +51,6 @@ def root(opts):
 
 
 def path(root, name):
-    """Return the path of the file of a state or minion"""
     stem = names.state(shown(name))
     if is_alone(name):
         # a state can be applied by the name of its file, in which a dot is a folder

@@ -1,7 +1,6 @@
-"""Which states apply to which minions.
+"""Which states apply to which minions, with a few queries however many minions are asked for.
 
-Everything is read with a few queries, however many minions are asked for. Grains
-are those that the minions sent last, out of the cache of the master.
+Grains are those that the minions sent last, out of the cache of the master.
 """
 
 from typing import NamedTuple
@@ -23,8 +22,6 @@ BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
 
 
 class Minion(NamedTuple):
-    """A minion"""
-
     id: str  # its id
     platform: str  # its package manager, or None if it is not known
 
@@ -85,7 +82,6 @@ class Fleet:
         return self.registry.label(level, value) or f"{value} (gone)"
 
     def minions(self, ids=None):
-        """Return minions by id, those of some ids or all"""
         found = self.registry.minions(ids)
         sent = store.platforms(self.connection, None if ids is None else found)
         return {
@@ -94,7 +90,6 @@ class Fleet:
         }
 
     def minion(self, name):
-        """Return one minion"""
         # an id that looks like a number is one on the command line
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:
@@ -115,7 +110,6 @@ class Fleet:
         return self.registry.belongs(minion.id, assignment.level, assignment.value)
 
     def assigned(self, state):
-        """Return the assignments of a state, a list"""
         return [entry for entry in self.assignments if entry.state == state.id]
 
     def gone(self):
@@ -128,7 +122,6 @@ class Fleet:
         }
 
     def affected(self, state):
-        """Return the minions to which a state applies, by id"""
         if state.own:
             return self.minions([state.name])
         mine = self.assigned(state)

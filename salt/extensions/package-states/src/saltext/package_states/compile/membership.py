@@ -1,8 +1,7 @@
 """Who joined, who left, and who has another id: what of that is written down.
 
-A minion that was renamed has another id and the same public key, or the same system in
-the database that minions come from. Its own state and what else was its under the old
-id, which no minion has any more, is its under the new one.
+A minion that was renamed has another id and the same public key, or the same system in the
+database. What was its under the old id, which no minion has any more, is its under the new one.
 """
 
 from typing import NamedTuple
@@ -28,11 +27,7 @@ class Movement(NamedTuple):
 
 
 def notice(connection, registry, ids=None):
-    """
-    Write down what has changed, and return it, a :class:`Movement`
-
-    :param ids: the ids of minions that may have come or gone, None for all
-    """
+    """Write down what has changed with some ids, or all, and return it, a :class:`Movement`"""
     known = roster.known_minions(connection)
     there = set(registry.minions(ids))
     asked = known.keys() if ids is None else known.keys() & set(ids)

@@ -1,11 +1,9 @@
 """Who there is: minions, groups and organizations.
 
-With ``minions: keys`` under ``package_states``, the default, minions are those with an
-accepted key, groups are the master's :conf_master:`nodegroups`, and there is one
-organization, :data:`ALL`, to which every minion belongs. With ``minions: database`` all
-three come from the views ``minion`` and ``target`` in the schema ``package_states``,
-which ``package_states.setup uyuni=True`` makes of Uyuni's tables; others make them of
-what they have.
+With ``minions: keys`` under ``package_states``, the default, minions are those with an accepted
+key, groups are the master's :conf_master:`nodegroups`, and every minion belongs to the one
+organization :data:`ALL`. With ``minions: database`` all three come from the views ``minion`` and
+``target`` in the schema ``package_states``, which ``setup uyuni=True`` makes of Uyuni's tables.
 """
 
 import contextlib
@@ -101,8 +99,8 @@ class Keys(Registry):
     def _accepted(self):
         """Return the ids of all minions with an accepted key
 
-        Salt 3008 looks for each key where its path leads, which takes as long as all the
-        rest of a look at a fleet: where keys are files, their names are enough.
+        Salt 3008 resolves the path of each key, which takes as long as all the rest of a look at a
+        fleet: where keys are files, their names are enough.
         """
         driver = self.opts.get("keys.cache_driver") or "localfs_key"
         if driver == "localfs_key" and not self.opts.get("cluster_id"):
@@ -118,12 +116,7 @@ class Keys(Registry):
         return self._check(".*", "pcre")["minions"]
 
     def belongs(self, minion, kind, target):
-        """Return whether a minion is in a nodegroup, or in the organization
-
-        It is not in one that matches by what the master does not know of it yet.
-
-        :param str target: the id of the group or organization
-        """
+        """Return whether a minion is in the nodegroup or organization of an id, as far as the master knows it"""
         if kind == ORGANIZATION:
             return target == ALL
         if target not in (self.opts.get("nodegroups") or {}):
@@ -170,12 +163,14 @@ class Keys(Registry):
         """Return the name of a group or organization, None if it is gone"""
         return target if self.found(kind, target) else None
 
-    @staticmethod
-    def hint(kind):
+    def hint(self, kind):
         """Return what to do where a minion, group or organization is not there"""
+        some = ", ".join(
+            map(names.shown, sorted(self.opts.get("nodegroups") or {})[:10])
+        )
         return {
             ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
-            GROUP: "use one of the master's nodegroups",
+            GROUP: f"use one of the master's nodegroups: {some or 'it has none'}",
             MINION: "use the id of a minion whose key is accepted, see salt-key",
         }[kind]
 
@@ -206,7 +201,6 @@ class Database(Registry):
             self._known[minion] = (organization, frozenset(groups))
 
     def minions(self, ids=None):
-        """Return the ids of minions of the view, see :meth:`Keys.minions`"""
         if not self._whole and (ids is None or not self._known.keys() >= set(ids)):
             self._read(ids)
         if ids is None:
@@ -229,19 +223,16 @@ class Database(Registry):
         return found
 
     def members(self):
-        """Return what of each minion may change without an event, by id"""
         self.minions()
         return dict(self._known)
 
     def belongs(self, minion, kind, target):
-        """Return whether a minion is there, see :meth:`Keys.belongs`"""
         if not self.minions([minion]):
             return False
         organization, groups = self._known[minion]
         return target == organization if kind == ORGANIZATION else target in groups
 
     def found(self, kind, name):
-        """Return what there is of a name or id, see :meth:`Keys.found`"""
         return [
             one
             for (what, one), label in self._targets().items()
@@ -255,11 +246,9 @@ class Database(Registry):
         return self._labels
 
     def label(self, kind, target):
-        """Return the name, see :meth:`Keys.label`"""
         return self._targets().get((kind, target))
 
     @staticmethod
     def hint(kind):
-        """Return what to do, see :meth:`Keys.hint`"""
         view = "minion" if kind == MINION else "target"
         return f"use a name or id that is in the view package_states.{view}"

@@ -1,9 +1,8 @@
 """The SLS of the verdicts for a minion.
 
-The text is put together by hand: it is the same, byte for byte, for the same
-verdicts, and a thousand minions take a moment. Names and versions have been
-checked by then, see :mod:`saltext.package_states.model.names`, and are quoted; nothing
-else of what people wrote is in the file.
+The text is put together by hand: it is the same, byte for byte, for the same verdicts, and a
+thousand minions take a moment. Names and versions were checked, see
+:mod:`saltext.package_states.model.names`, and are quoted; nothing else of what people wrote is there.
 """
 
 import functools
@@ -27,18 +26,12 @@ _REVISION = re.compile(r"^# revision: (.*)$", re.MULTILINE)
 def render(
     name, platform, sources, verdicts, protected=PROTECTED, scope="", trouble=None
 ):
-    """Return the text of an SLS file
+    """Return the text of the SLS file of a state or minion: of the states that apply, ``sources``, and
+    the verdicts that ask for anything
 
-    :param str name: of the state or minion
-    :param str platform: ``apt``, ``zypper`` or ``dnf``, or None
-    :param sources: the states that apply, an iterable of :class:`Source
-        <saltext.package_states.model.resolver.Source>`
-    :param verdicts: those that ask for anything, see
-        :func:`saltext.package_states.model.resolver.managed`
     :param str scope: the name of a state whose file is applied by itself, beside others
-        or a minion's own
-    :param dict trouble: what can't be decided, sentences by package: the state of the
-        locks fails with them, and leaves these packages as they are
+    :param dict trouble: what can't be decided, sentences by package: the state of the locks fails
+        with them, and leaves these packages as they are
     """
     revisions = " ".join(
         sorted({f"{source.state}@{source.revision}" for source in sources})
@@ -110,10 +103,7 @@ def _block(item, label, scope):
 
 
 def _plain(label):
-    """Return a label without what Jinja, or a quoted string of YAML, might take up
-
-    Names of groups and grain matches are free text.
-    """
+    """Return a name, which is free text, without what Jinja or a quoted string of YAML might take up"""
     return "".join(
         (
             mark

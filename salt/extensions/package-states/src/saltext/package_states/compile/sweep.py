@@ -8,13 +8,11 @@ from saltext.package_states.errors import NotThere, PackageStateError
 
 
 def sweep(opts, compiler, ids=None):
-    """Bring all files up to date with who there is: who joined has one, who left a
-    group has another one, who is gone has none
+    """Bring all files up to date with who there is: who joined has one, who is gone has none
 
     :param ids: the ids of minions that may have changed, None for all
-    :return: a dictionary with ``compiled``, a number, the names of the ``files`` that
-        changed, those that were ``removed``, the ids of minions that are ``gone``, those of
-        minions that were ``renamed``, and the ``errors`` by minion
+    :return: ``compiled``, a number, the ``files`` that changed, those ``removed``, the minions that
+        are ``gone`` or were ``renamed``, and the ``errors`` by minion
     """
     texts, away, result = {}, [], {"files": [], "removed": []}
 
@@ -80,8 +78,7 @@ def sweep(opts, compiler, ids=None):
             away.extend(strays)
     return {
         "compiled": len(texts),
-        "files": result["files"],
-        "removed": result["removed"],
+        **result,
         "gone": sorted({*moved.gone, *(ids or ())} - {*minions}),
         "renamed": moved.renamed,
         "errors": {
@@ -92,7 +89,6 @@ def sweep(opts, compiler, ids=None):
 
 
 def _vanished(count):
-    """Return the error of a fleet that is not there any more"""
     return NotThere(
         f"There is no minion at all, and there were {count}, so no file is removed until there"
         " is one again; see that the keys of the master are there, or the rows of the view"

@@ -1,27 +1,17 @@
 """Engine to keep the files of package states up to date with who there is
 
-It writes the file of a minion when its key is accepted, when it starts or has sent other
-grains, and removes it when its key is deleted. What no event tells, such as a group in
-the database that minions come from, or another ``nodegroups`` in the configuration, is
-found by a look at the members and by a sweep over all files. ``nodegroups`` is read anew
-each time, as each command does: the master needs no restart for it.
+It writes the file of a minion when its key is accepted, when it starts or has sent other grains,
+and removes it when its key is deleted. What no event tells, such as a group in the database or
+another ``nodegroups`` in the configuration, is found by a look at the members and by a sweep over
+all files. ``nodegroups`` is read anew each time: the master needs no restart for it.
 
 .. code-block:: yaml
 
     engines:
       - package_states:
-          window: 1
-          look: 3
-          sweep: 600
-
-window
-    Seconds in which events are collected before files are written
-
-look
-    Seconds between two looks at the members of groups, with ``minions: database``
-
-sweep
-    Seconds between two sweeps over all minions; there is one at the start
+          window: 1     # seconds in which events are collected before files are written
+          look: 3       # between two looks at groups, with ``minions: database``
+          sweep: 600    # between two sweeps over all minions; there is one at the start
 """
 
 import logging
@@ -119,7 +109,6 @@ class Keeper:
                 self.since = now
 
     def tick(self, now):
-        """Do what is due"""
         if now < self.wait:
             return
         try:
@@ -201,7 +190,6 @@ class Keeper:
 
 
 def start(window=1, look=3, sweep=600):
-    """Keep the files up to date until the master ends"""
     opts = dict(__opts__)
     keeper = Keeper(opts, Service(opts), window, look, sweep)
     bus.serve(__opts__, keeper.event, keeper.tick)

@@ -1,53 +1,27 @@
 """Engine to bring the stored package lists up to date when the beacon pkgset fires
 
 It collects the minions whose beacon :py:mod:`pkgset <saltext.package_states.beacons.pkgset>` has
-fired ``salt/beacon/<minion id>/pkgset/changed``, or ``own`` for what Salt itself changed, and
-asks them for their packages,
-many at once and one batch after the other: when ten thousand minions change at
-the same time, the master has one small job at a time and not ten thousand. A
-minion that fires again while it waits is asked once; one that fires after it was
-asked is asked again.
+fired ``salt/beacon/<minion id>/pkgset/changed``, or ``own`` for what Salt itself changed, and asks
+them for their packages, one batch after the other. A minion that fires again while it waits is
+asked once; one that fires after it was asked is asked again.
 
-An event is only a hint to ask: a minion may fire it in the name of others. So it tells
-nothing of the packages, a minion is asked again only after a rest, and one batch begins
-``window`` seconds after another one. What minions answer is read from the master's job
-cache, never from an event.
+An event is only a hint to ask, as a minion may fire it in the name of others. Answers are read
+from the master's job cache.
 
 .. code-block:: yaml
 
     engines:
       - pkgset:
-          window: 5
-          batch: 200
-          timeout: 60
-          retries: 3
-          rest: 60
+          window: 5     # seconds that a batch waits for others, and between two batches
+          batch: 200    # how many minions are asked at once
+          timeout: 60   # seconds after which a minion is silent, and asked again later
+          retries: 3    # how often, first after ``timeout``, then after twice as long
+          rest: 60      # seconds until a minion that was asked is asked again
 
-window
-    Seconds that the first minion of a batch waits for others, and between the begin of
-    two batches
-
-batch
-    How many minions are asked at once
-
-timeout
-    Seconds after which a minion that hasn't answered is asked again later
-
-retries
-    How many times a minion is asked again, each time after twice as long a wait,
-    the first time after ``timeout``
-
-rest
-    Seconds after which a minion that has been asked is asked again when it fires
-
-With ``package_states`` in the master's configuration the answers go to its
-database and the status of the minions is made anew; otherwise they are lists of
-packages in the bank ``packages`` of the master's cache, see the runner
-:py:mod:`pkgset <saltext.package_states.runners.pkgset>`. What repositories have that
-nobody has told of yet is asked of one minion that has them.
-
-Minions that wait are kept in the master's ``cachedir``, so none is forgotten when
-the master stops.
+With ``package_states`` in the master's configuration the answers go to its database; otherwise they
+are lists in the bank ``packages`` of the master's cache, see the runner
+:py:mod:`pkgset <saltext.package_states.runners.pkgset>`. What repositories have that nobody has told
+of is asked of one minion that has them. Minions that wait are kept in the master's ``cachedir``.
 """
 
 import logging
@@ -129,7 +103,6 @@ class Waiting:
         return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
-        """A minion has answered"""
         self.asked.discard(minion)
         self.tries.pop(minion, None)
 
@@ -302,7 +275,6 @@ class Refresher:
             )
 
     def tick(self):
-        """Do what is due"""
         self.answers()
         self.answer_offers()
         now = self.clock()
@@ -316,7 +288,6 @@ class Refresher:
         self.save()
 
     def publish(self, minions):
-        """Ask minions for their packages"""
         function, timeout = lists.function(self.opts), self.waiting.timeout
         try:
             self.job = returns.Job(
@@ -342,7 +313,6 @@ class Refresher:
 
 
 def start(window=5, batch=200, timeout=60, retries=3, rest=60):
-    """Collect, ask and store until the master ends"""
     waiting = Waiting(window, batch, timeout, retries, rest)
     with salt.client.LocalClient(mopts=__opts__) as client:
         refresher = Refresher(__opts__, waiting, client)

@@ -1,9 +1,4 @@
-"""The package managers of the minions, behind one face.
-
-- :mod:`saltext.package_states.managers.apt`
-- :mod:`saltext.package_states.managers.zypper`
-- :mod:`saltext.package_states.managers.dnf`
-"""
+"""The package managers of the minions, behind one face."""
 
 import os
 
@@ -32,7 +27,10 @@ def get(salt, opts, grains, context):
             f"package states know no package manager of {grains.get('os_family')};"
             " use them on systems with apt, zypper or dnf."
         )
-    return _MANAGERS[name](salt, opts, context)
+    found = _MANAGERS[name](salt, opts, context)
+    # what was found in an earlier job of this process may be old
+    found.refreshed()
+    return found
 
 
 def _is_dnf5():

@@ -1,9 +1,8 @@
 """apt: pins in one preferences file, and holds.
 
-What is away is pinned at -1, so that neither people nor dependencies bring it
-back; what is installed is pinned at 1001 to its version. Where conditions are no
-plain version, the versions that the repositories have are looked up here, as apt
-knows nothing but wildcards.
+What is away is pinned at -1, so that neither people nor dependencies bring it back; what is
+installed is pinned at 1001 to its version. Versions that meet a condition are looked up here, as
+apt knows nothing but wildcards.
 """
 
 import contextlib
@@ -16,9 +15,8 @@ import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers import aptlists, pins
-from saltext.package_states.managers.base import Manager
+from saltext.package_states.managers.base import Manager, Solution
 from saltext.package_states.managers.pins import Pin
-from saltext.package_states.managers.step import Solution
 from saltext.package_states.minion import pkgset, replace
 from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
@@ -97,7 +95,6 @@ class Apt(Manager):
         return known
 
     def native(self):
-        """Return the architecture of this system"""
         if "package_state.native" not in self.context:
             self.context["package_state.native"] = self.run(
                 "dpkg", "--print-architecture"
@@ -124,7 +121,6 @@ class Apt(Manager):
         return found
 
     def fetch(self, keys):
-        """Ask apt for some packages at once"""
         known = self._known()
         missing = [key for key in keys if key not in known["policy"]]
         # after a change all are asked for again at once, not each by itself
@@ -141,10 +137,8 @@ class Apt(Manager):
             known["policy"].update(found)
 
     def _outdated(self, installed):
-        """Return whether apt takes other versions for installed than dpkg does
-
-        apt reads dpkg's status from its own cache as long as size and second of the
-        file are those of before, so it misses the second of two changes in a second.
+        """Return whether apt takes other versions for installed than dpkg does: it reads the status from its
+        own cache while size and second of the file are the same, and misses a second change in a second
         """
         dpkg = self._known()["dpkg"]
         for key, version in installed.items():
@@ -157,11 +151,9 @@ class Apt(Manager):
         return False
 
     def _policy(self, keys):
-        """Return the candidate and the available versions of packages, and what apt
-        takes for installed
+        """Return the candidate and the available versions of packages, and what apt takes for installed
 
-        The candidate is that without the pins of Salt: else a lock that is to be
-        released would decide what is installed next.
+        The candidate is that without Salt's pins: else a lock to be released would decide what is next.
         """
         found = {key: ("", ()) for key in keys}
         installed = dict.fromkeys(keys, "")
@@ -196,7 +188,6 @@ class Apt(Manager):
             yield key, there
 
     def facts(self, key):
-        """Return what is known of a package"""
         self.fetch([key])
         known = self._known()
         there = known["dpkg"].get(key, {})
@@ -214,7 +205,6 @@ class Apt(Manager):
         )
 
     def installed(self):
-        """Return the versions of all packages that are there, tuples by key"""
         return {
             key: (there["version"],)
             for key, there in self._known()["dpkg"].items()
@@ -226,11 +216,9 @@ class Apt(Manager):
         return self._known()["dpkg"].get(key, {}).get("wanted") == "h"
 
     def held(self, key):
-        """Return whether somebody else holds a package"""
         return self.locked(key) and key not in self._record()
 
     def providers(self, name):
-        """Return the packages that are there and provide a name"""
         dpkg = self._known()["dpkg"]
         return sorted(
             key
@@ -239,16 +227,13 @@ class Apt(Manager):
         )
 
     def essential(self, key):
-        """Return whether dpkg calls a package essential or protected"""
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
     def _key(self, name):
         """Return the key of a package that apt names with or without its architecture"""
-        native = ":" + self.native()
-        return name[: -len(native)] if name.endswith(native) else name
+        return name.removesuffix(f":{self.native()}")
 
     def solve(self, steps, items):
-        """Return what apt makes of a transaction, see :class:`Manager`"""
         steps = [step for step in steps if step.version]
         if not steps:
             return Solution()
@@ -274,7 +259,6 @@ class Apt(Manager):
         return pins.instead(PREFERENCES, self._pins(items, coming))
 
     def _transaction(self, steps):
-        """Return the arguments of apt-get for steps"""
         words = ["--allow-downgrades"]
         if self.unmet:
             words.append("--fix-broken")
@@ -295,11 +279,7 @@ class Apt(Manager):
         return words
 
     def commit(self, steps, items):
-        """Change packages, see :class:`Manager`
-
-        What is purged is removed like the others, as apt would purge whatever else goes.
-        Where dependencies are unmet, apt may do more, as :meth:`solve` has said.
-        """
+        """Change packages; what is purged is removed first, as apt would purge whatever else goes"""
         said = ""
         real = [step for step in steps if step.version]
         dpkg = self._known()["dpkg"]
@@ -336,8 +316,7 @@ class Apt(Manager):
     def recover(self, notes, check):
         """Let dpkg and apt end what they were killed in
 
-        Unmet dependencies are met only by what ``check`` lets pass, or by what the run that
-        follows does.
+        Unmet dependencies are met only by what ``check`` lets pass, or by the run that follows.
         """
         with pkgset.own_change(self.opts, STATUS):
             self._dpkg_does("--configure", "-a", "--force-confold,confdef")
@@ -346,7 +325,6 @@ class Apt(Manager):
             self._mend(check)
 
     def recovered(self):
-        """Check that dependencies are met, see :class:`Manager`"""
         if self.unmet and self._is_unmet():
             raise PackageStateError(
                 "A run was ended too early and left dependencies unmet, and to meet them"
@@ -355,7 +333,6 @@ class Apt(Manager):
             )
 
     def _is_unmet(self):
-        """Return whether dependencies of what is installed are not met"""
         answer = self.ask("apt-get", "-s", "-y", *_UNLOCKED, "check")
         return bool(answer["retcode"])
 
@@ -411,7 +388,6 @@ class Apt(Manager):
         return []
 
     def _pins(self, items, coming=()):
-        """Return the pins of items, a list"""
         # a pin that is set already stays while its package can't be as it should
         before, found, named = self._known()["pins"], [], {item.key for item in items}
         for item in items:
@@ -441,7 +417,6 @@ class Apt(Manager):
         return found
 
     def locks(self, items, test=False, coming=()):
-        """Write the preferences file, hold what is kept, release what is not any more"""
         self.fetch([item.key for item in items])
         old = self._known()["pins"]
         new = self._pins(items, coming)
@@ -488,11 +463,9 @@ class Apt(Manager):
         return self.context["package_state.unread"]
 
     def refreshed(self):
-        """Forget which lists there are"""
         self.context.pop("package_state.unread", None)
 
     def loose(self):
-        """Return which pins do not decide, see :class:`Manager`"""
         known = self._known()["pins"]
         keys = sorted({pin.key for pin in known})
         there = {}
@@ -521,7 +494,6 @@ class Apt(Manager):
         return found
 
     def everything(self):
-        """Return what dpkg has and what is pinned, see :meth:`Manager.everything`"""
         known = self._known()
         states = f"{_THERE}c"
         there = {key for key, found in known["dpkg"].items() if _there(found, states)}
@@ -530,20 +502,17 @@ class Apt(Manager):
         return keys
 
     def repositories(self):
-        """Return what the repositories have, see :class:`Manager`"""
         return {
             one.name: aptlists.packages(self, one.path) for one in aptlists.lists(self)
         }
 
     def digests(self):
-        """Return the digests of the repositories, see :class:`Manager`"""
         place = os.path.join(
             self.opts["cachedir"], "package_states", "repositories.json"
         )
         return aptlists.digests(self, place)
 
     def security(self):
-        """Return the newer versions of security repositories, see :class:`Manager`"""
         lists = [one for one in aptlists.lists(self) if one.security]
         if not lists:
             return None
@@ -555,7 +524,6 @@ class Apt(Manager):
 
 
 def _there(package, states=_THERE):
-    """Return whether a package is there, maybe half"""
     return package.get("status", "n") in states
 
 
@@ -566,7 +534,6 @@ def _is_locked(answer):
 
 
 def _said(answer):
-    """Return what apt or dpkg complain of"""
     lines = f"{answer['stdout']}\n{answer['stderr']}".splitlines()
     found = [line.strip() for line in lines if line.startswith(("E:", "dpkg:", " "))]
     return " ".join(found)[-600:] or "\n".join(lines).strip()[-300:]

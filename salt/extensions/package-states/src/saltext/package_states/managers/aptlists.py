@@ -1,7 +1,6 @@
-"""The lists that apt has of its repositories, one file for each.
+"""The lists that apt has of its repositories, one file for each, as apt itself names them.
 
-apt itself names them and what their ``Release`` files say. Reading all of Debian takes a
-second or two, so that the digest of a list is kept until its file is another one.
+Reading all of Debian takes a second or two, so the digest of a list is kept while its file is the same.
 """
 
 import glob
@@ -12,7 +11,6 @@ from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.replace as replace
-import saltext.package_states.model.offer as offer
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 
@@ -20,14 +18,7 @@ import salt.utils.files
 
 HELPER = "/usr/lib/apt/apt-helper"
 _FIELDS = (
-    "FILENAME",
-    "REPO_URI",
-    "RELEASE",
-    "COMPONENT",
-    "ARCHITECTURE",
-    "LABEL",
-    "SUITE",
-    "CODENAME",
+    "FILENAME REPO_URI RELEASE COMPONENT ARCHITECTURE LABEL SUITE CODENAME".split()
 )
 _FORMAT = "\t".join(f"$({field})" for field in _FIELDS)
 # the rest of a list is descriptions
@@ -118,7 +109,7 @@ def packages(manager, path):
             key = key if arch in (native, "all") else f"{key}:{arch}"
             found.setdefault(key, []).append(fields["Version"])
         fields = {}
-    return offer.ordered(versions.APT, found)
+    return versions.ordered(versions.APT, found)
 
 
 def _unreadable(path):
@@ -146,7 +137,7 @@ def digests(manager, place):
             kept[one.path] = before
         else:
             there = packages(manager, one.path)
-            kept[one.path] = [*stamp, offer.digest(versions.APT, one.name, there)]
+            kept[one.path] = [*stamp, versions.digest(versions.APT, one.name, there)]
     if kept != known:
         journal.write(place, kept)
     return {there[-1]: there[0] for there in kept.values()}

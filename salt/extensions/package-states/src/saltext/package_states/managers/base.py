@@ -1,11 +1,12 @@
-"""What the package managers have in common."""
+"""What the package managers have in common, and what they are asked and answer."""
 
 import time
+from typing import NamedTuple
 
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.model import condition, offer
+from saltext.package_states.model import condition
 from saltext.package_states.model.decision import (
     IMPOSSIBLE,
     INSTALL,
@@ -23,9 +24,54 @@ WAITS = 60
 ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
-class Manager:
-    """The package manager of a minion: its execution modules, options and ``__context__``"""
+class Step(NamedTuple):
+    """One package of a transaction"""
 
+    key: str  # ``name`` or ``name:architecture``
+    action: str  # INSTALL or REMOVE of model.decision
+    version: str = ""  # to install, or the newest to remove; empty for a configuration
+    versions: tuple = ()  # the versions to remove; all that are there if it is empty
+    purge: bool = False  # whether the configuration goes too
+
+
+class Solution(NamedTuple):
+    """What the solver of a package manager makes of a transaction; tuples of keys are sorted"""
+
+    removed: tuple = ()  # the packages that would go
+    changed: tuple = ()  # those that would come or change their version
+    problem: str = ""  # why it can't be done, in its own words, or an empty string
+    # those whose version would give way to another one, but not a package that may be there in
+    # several versions, such as a kernel
+    replaced: tuple = ()
+
+
+class Manager:
+    """The package manager of a minion: its execution modules, options and ``__context__``
+
+    A subclass has, beside what is here:
+
+    - ``fetch(keys)``: ask for some packages at once what ``facts(key)`` returns for one, their
+      :class:`saltext.package_states.model.decision.Facts`
+    - ``installed()``: the versions of all packages that are there, tuples by key
+    - ``held(key)``: whether somebody else holds a package; ``locked(key)``: or Salt does
+    - ``essential(key)``: whether the system needs a package
+    - ``providers(name)``: a list of the packages that are there and provide a name
+    - ``unread()``: a tuple of the repositories that can't be read
+    - ``loose()``: sentences on locks that the package manager itself says are not in force
+    - ``solve(steps, items)``: the :class:`Solution` with the locks that would be in force
+    - ``commit(steps, items)``: change packages, in one call, and return its complaint
+    - ``recover(notes, check)``: tidy up after a run that was killed, where ``check`` of a
+      :class:`Solution` returns no reason not to
+    - ``locks(items, test, coming)``: set the locks of these items, in one step, release others
+      that were set here, and return the changes, ``old`` and ``new`` by name; with ``test``
+      only that. What is not as it should be keeps the lock that it has
+    - ``everything()``: the keys of all packages that are told of, a list, and fetch them
+    - ``repositories()``: by name the versions by key, the newest first
+    - ``security()``: newer versions that mend security, lists by key, whatever is locked;
+      None if none is told
+    """
+
+    # pylint: disable=no-member
     name = ""
 
     def __init__(self, salt, opts, context):
@@ -44,14 +90,6 @@ class Manager:
             return True
         return owner != self.scope if self.scope else owner in self.spared
 
-    def fetch(self, keys):
-        """Ask for some packages at once what :meth:`facts` returns for one"""
-        raise NotImplementedError
-
-    def facts(self, key):
-        """Return the :class:`saltext.package_states.model.decision.Facts` of a package"""
-        raise NotImplementedError
-
     def refresh(self):
         """Let the package manager read the lists of its repositories anew"""
         self.salt["pkg.refresh_db"]()
@@ -60,67 +98,12 @@ class Manager:
     def refreshed(self):
         """Forget what the repositories have, as their lists are new"""
 
-    def installed(self):
-        """Return the versions of all packages that are there, tuples by key"""
-        raise NotImplementedError
-
-    def held(self, key):
-        """Return whether somebody else holds a package"""
-        raise NotImplementedError
-
-    def essential(self, key):
-        """Return whether the system needs a package"""
-        raise NotImplementedError
-
-    def providers(self, name):
-        """Return the packages that are there and provide a name, a list of their names"""
-        raise NotImplementedError
-
-    def unread(self):
-        """Return the names of the repositories that can't be read, a tuple"""
-        raise NotImplementedError
-
-    def loose(self):
-        """Return sentences on locks that the package manager itself says are not in force"""
-        raise NotImplementedError
-
-    def solve(self, steps, items):
-        """Return the :class:`Solution` of steps with the locks that would be in force, without a change"""
-        raise NotImplementedError
-
-    def commit(self, steps, items):
-        """Change packages, in one call, and return what the package manager complains of"""
-        raise NotImplementedError
-
-    def recover(self, notes, check):
-        """Tidy up after a run that was killed, where ``check`` of a :class:`Solution` returns no reason not to"""
-        raise NotImplementedError
-
     def recovered(self):
         """Check at the end of a run that nothing is left of the one that was killed"""
 
     def leftovers(self, notes):
         """Return what :meth:`recover` would remove, a list"""
         return []
-
-    def locks(self, items, test=False, coming=()):
-        """Set the locks of these items, in one step, and release others that were set
-        here
-
-        What is not as it should be keeps the lock that it has.
-
-        :param bool test: only return what would be changed
-        :return: the changes, a dictionary of the name to ``old`` and ``new``
-        """
-        raise NotImplementedError
-
-    def everything(self):
-        """Return the keys of all packages that are told of, a list, and fetch them"""
-        raise NotImplementedError
-
-    def locked(self, key):
-        """Return whether anybody holds or locks a package, Salt included"""
-        raise NotImplementedError
 
     def inventory(self):
         """Return all packages, see :mod:`saltext.package_states.store.refresh`"""
@@ -139,20 +122,12 @@ class Manager:
             }
         return found
 
-    def repositories(self):
-        """Return what repositories have: by name the versions by key, the newest first"""
-        raise NotImplementedError
-
     def digests(self):
         """Return the names of the repositories by the digests of what they have"""
         return {
-            offer.digest(self.name, name, packages): name
+            versions.digest(self.name, name, packages): name
             for name, packages in self.repositories().items()
         }
-
-    def security(self):
-        """Return newer versions that mend security, lists by key, whatever is locked; None if none is told"""
-        raise NotImplementedError
 
     def _newer(self, found):
         """Return those versions that are newer than what is installed, lists by key"""
@@ -194,10 +169,8 @@ class Manager:
         return answer["stdout"]
 
     def act(self, *command, env=None):
-        """Return the whole answer of a command that changes packages
-
-        It is put into a scope of its own, as :mod:`pkg <salt.modules.aptpkg>` does: else
-        a restart of the minion's service, as by its own upgrade, would kill it.
+        """Return the whole answer of a command that changes packages, in a scope of its own, as Salt's ``pkg``
+        runs it: else a restart of the minion's service, as by its own upgrade, would kill it
         """
         if salt.utils.systemd.has_scope(self.context) and self.salt["config.get"](
             "systemd.scope", True

@@ -1,7 +1,7 @@
 """dnf 4: all that is asked of it is one transaction of its shell.
 
-Its plugin versionlock hides versions from the solver, by the list that its configuration
-names; a change is made with another list.
+Its plugin versionlock hides versions from the solver, by the list that its configuration names; a
+change is made with another list.
 """
 
 import contextlib
@@ -11,16 +11,15 @@ import re
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.managers.base import Solution
 from saltext.package_states.managers.lockfile import DnfLocks
-from saltext.package_states.managers.rpm import Rpm, _bare, settings
-from saltext.package_states.managers.step import Solution
+from saltext.package_states.managers.rpm import OFF, Rpm, _bare, settings
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
 CONF = "/etc/dnf/plugins/versionlock.conf"
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 MAIN = "/etc/dnf/dnf.conf"
-OFF = ("0", "false", "no", "off")
 # another program holds its lock, see exit_on_lock
 LOCKED = 200
 FORMAT = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\t%{repoid}"
@@ -54,11 +53,9 @@ class Dnf(Rpm):
         self._expired = True
 
     def file(self):
-        """Return the file of locks"""
         return DnfLocks(settings(CONF, "locklist", LOCKS))
 
     def _listed(self):
-        """Return the locks that dnf lists, see :meth:`Rpm._listed`"""
         answer = self._dnf("-q", "versionlock", "list")
         said = f"{answer['stdout']}\n{answer['stderr']}"
         if "No such command" in said:
@@ -87,7 +84,6 @@ class Dnf(Rpm):
         )
 
     def _offers(self, names):
-        """Yield what the repositories have, see :meth:`Rpm._offers`"""
         anew = ("--refresh",) if self._expired else ()
         # with -q, it does not say what it could not read
         answer = self._dnf(*anew, "repoquery", "--qf", FORMAT, "--", *names)
@@ -107,7 +103,7 @@ class Dnf(Rpm):
                 yield self._name(name, arch), _bare(version), repository
 
     def security(self):
-        """Return what advisories tell, whatever is locked or excluded, see :class:`Manager`"""
+        """Return what advisories tell, whatever is locked or excluded"""
         answer = self._dnf(
             "-q", "--disableplugin=versionlock", "--disableexcludes=all",
             "updateinfo", "list", "--security",
@@ -143,7 +139,6 @@ class Dnf(Rpm):
 
     @contextlib.contextmanager
     def _shell(self, steps, items):
-        """Yield the words of a command that does steps"""
         lines = []
         for step in steps:
             alias = self.alias(step.key)
@@ -173,7 +168,6 @@ class Dnf(Rpm):
             )
 
     def solve(self, steps, items):
-        """Return what dnf makes of a transaction, see :class:`Manager`"""
         with self._shell(steps, items) as words:
             answer = self._dnf("--assumeno", *words)
         said = f"{answer['stdout']}\n{answer['stderr']}"
@@ -202,7 +196,6 @@ class Dnf(Rpm):
         )
 
     def commit(self, steps, items):
-        """Change packages, see :class:`Manager`"""
         with self._shell(steps, items) as words:
             answer = self._dnf("--assumeyes", *words, act=True)
         said = f"{answer['stdout']}\n{answer['stderr']}"
@@ -210,16 +203,12 @@ class Dnf(Rpm):
 
 
 def _problem(said):
-    """Return why dnf can't do what it was asked, or an empty string"""
     found = dict.fromkeys(line.strip() for line in _PROBLEM.findall(said))
     return " ".join(found)[:600]
 
 
 def _table(out):
-    """Yield the rows of dnf's table of a transaction: head, name and architecture
-
-    A name that is too long for its column has the rest of its row on the next line.
-    """
+    """Yield head, name and architecture of the rows of a table, where a long name is a line of its own"""
     head, name = "", ""
     for line in out.splitlines():
         match = _HEAD.match(line)

@@ -1,8 +1,7 @@
 """Notes of a run that is under way, so that the next one knows when it was killed.
 
-They are written before the first package is changed and go when the locks are set.
-Whoever finds them tidies up what the package manager was torn out of, and then does
-the rest of what is wanted: what is done is not done again.
+They are written before the first package is changed and go when the locks are set. Whoever finds
+them tidies up what the package manager was torn out of, and then does the rest.
 """
 
 import json
@@ -17,7 +16,6 @@ NAME = "package_states.run.json"
 
 
 def path():
-    """Return where the notes are"""
     return os.path.join(FOLDER, NAME)
 
 

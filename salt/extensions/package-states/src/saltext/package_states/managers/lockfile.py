@@ -14,6 +14,7 @@ import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
 
+_PLAIN = set("type version match_type case_sensitive solvable_name".split())
 _ENTRY = re.compile(r"^\s*(\w+)\s*[:=]\s*(.*?)\s*$", re.MULTILINE)
 # name-[epoch:]version-release.arch, as dnf writes it
 _NEVRA = re.compile(r"(.+)-(?:\d+:)?[^-]+-[^-]+\Z")
@@ -28,22 +29,16 @@ class Lock(NamedTuple):
 
 
 class LockFile:
-    """A file of locks"""
+    """A file of locks
+
+    A subclass has ``parse(text)``, a list of :class:`Lock`; ``lock(ident)``, one; and
+    ``_join(locks)``, their text.
+    """
+
+    # pylint: disable=no-member
 
     def __init__(self, path):
         self.path = path
-
-    def parse(self, text):
-        """Return the locks of a text, a list of :class:`Lock`"""
-        raise NotImplementedError
-
-    def lock(self, ident):
-        """Return the :class:`Lock` with an id"""
-        raise NotImplementedError
-
-    def _join(self, locks):
-        """Return the text of locks"""
-        raise NotImplementedError
 
     def read(self):
         """Return the locks of the file, a list of :class:`Lock`"""
@@ -60,7 +55,6 @@ class LockFile:
         return self._join([*others, *own])
 
     def write(self, others, idents):
-        """Replace the file, see :meth:`text`"""
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         journal.put(self.path, self.text(others, idents))
 
@@ -69,27 +63,19 @@ class ZyppLocks(LockFile):
     """The locks of zypper; the id is ``name`` or such as ``name<=1.10``"""
 
     def parse(self, text):
-        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found = []
         for block in re.split(r"\n[ \t]*\n", text):
             fields = dict(_ENTRY.findall(block))
             name = fields.get("solvable_name", "")
             if not block.strip():
                 continue
-            plain = fields.keys() <= {
-                "type",
-                "version",
-                "match_type",
-                "case_sensitive",
-                "solvable_name",
-            }
+            plain = fields.keys() <= _PLAIN
             version = fields.get("version", "").replace(" ", "").replace("==", "=")
             ident = f"{name}{version}" if plain and name else block.strip()
             found.append(Lock(ident, name, block.strip("\n")))
         return found
 
     def lock(self, ident):
-        """Return a lock, see :meth:`LockFile.lock`"""
         name, operator, version = re.match(r"([^<>=]+)([<>=]*)(.*)", ident).groups()
         lines = ["type: package"]
         if version:
@@ -126,7 +112,6 @@ class DnfLocks(LockFile):
     """The list of dnf's versionlock; the id is its line"""
 
     def parse(self, text):
-        """Return the locks of a text, see :meth:`LockFile.parse`"""
         found, comments = [], []
         for line in text.splitlines():
             words = line.strip()
@@ -141,7 +126,6 @@ class DnfLocks(LockFile):
         return found
 
     def lock(self, ident):
-        """Return a lock, see :meth:`LockFile.lock`"""
         return Lock(ident, ident.lstrip("!"), ident)
 
     def _join(self, locks):

@@ -1,7 +1,6 @@
 """The preferences file of apt in which Salt's pins are.
 
-It is the record of the locks as well: what Salt holds is marked there, and which state
-asked for a pin if that was applied by itself.
+It is the record of the locks as well: what Salt holds, and which state asked for a pin.
 """
 
 import contextlib
@@ -58,7 +57,7 @@ def read(path):
         return []
     return [
         Pin(
-            key[: -len(ANY)] if key.endswith(ANY) else key,
+            key.removesuffix(ANY),
             version,
             int(priority),
             wanted,

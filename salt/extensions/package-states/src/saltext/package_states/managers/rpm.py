@@ -1,8 +1,7 @@
 """What zypper and dnf have in common: rpm, and locks by name in a file of others' too.
 
-A lock also stops Salt, so a change is made with other locks than those of the file: the
-ones that there should be afterwards. The file itself is replaced once, at the end. Which
-locks are Salt's is written down before that, as those of other people stay as they are.
+A lock also stops Salt, so a change is made with other locks: those that there should be afterwards.
+The file itself is replaced once, at the end. Which locks are Salt's is written down before that.
 """
 
 import json
@@ -12,7 +11,7 @@ import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager
-from saltext.package_states.model import condition, offer
+from saltext.package_states.model import condition
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts
 from saltext.package_states.model.item import ABSENT, LOCKING
 
@@ -22,13 +21,21 @@ from salt.utils.pkg.rpm import get_osarch
 RECORD = "/var/lib/salt/package_states.json"
 # the priority of a repository that has none
 USUAL = 99
+# what a configuration says of what is switched off
+OFF = ("0", "false", "no", "off")
 FOREIGN = ("i386", "i586", "i686")
 QUERY = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\n"
 
 
 class Rpm(Manager):
-    """What zypper and dnf have in common"""
+    """What zypper and dnf have in common
 
+    A subclass has ``_offers(names)``, what the repositories have: key, version and repository;
+    ``file()``, that of locks; ``_idents(item, decision)``, the ids of the locks of an item that is
+    as it should be; and ``_listed()``, those that the package manager lists, or raise why not.
+    """
+
+    # pylint: disable=no-member
     #: where the path of the file of locks is set
     setting = ""
 
@@ -40,7 +47,6 @@ class Rpm(Manager):
         )
 
     def _name(self, name, arch):
-        """Return the key of a package"""
         return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
 
     def _rows(self):
@@ -56,7 +62,6 @@ class Rpm(Manager):
         ]
 
     def installed(self):
-        """Return the versions of all packages that are there, tuples by key"""
         if "package_state.rpm" not in self.context:
             found = {}
             for key, version, _ in self._rows():
@@ -68,18 +73,15 @@ class Rpm(Manager):
         return self.context["package_state.rpm"]
 
     def forget(self):
-        """Forget what is installed"""
         super().forget()
         self.context.pop("package_state.rpm", None)
 
     def refreshed(self):
-        """Forget what the repositories have"""
         self.forget()
         for what in ("repositories", "offers", "unread"):
             self.context.pop(f"package_state.{what}", None)
 
     def fetch(self, keys):
-        """Ask for some packages at once"""
         known = self.context.setdefault("package_state.repositories", {})
         missing = sorted({key for key in keys if key not in known})
         if missing:
@@ -102,20 +104,14 @@ class Rpm(Manager):
             self.context["package_state.offers"] = rows
         return found
 
-    def _offers(self, names):
-        """Yield what the repositories have: key, version and repository"""
-        raise NotImplementedError
-
     def unread(self):
         """Return the repositories of which the last answers lacked something, sorted"""
         return tuple(sorted(self.context.get("package_state.unread", ())))
 
     def _missed(self, names):
-        """Note which repositories an answer lacked"""
         self.context.setdefault("package_state.unread", set()).update(names)
 
     def loose(self):
-        """Return which locks are not in force, see :class:`Manager`"""
         mine = {one for there in self._record().values() for one in there["locks"]}
         try:
             missing = sorted(mine - self._listed()) if mine else []
@@ -124,25 +120,21 @@ class Rpm(Manager):
         said = f"as {self.name} does not read {self.file().path}; see {self.setting}."
         return missing and [f"{', '.join(missing)} is not in force, {said}"]
 
-    def _listed(self):
-        """Return the ids of the locks that the package manager itself lists, or raise why not"""
-        raise NotImplementedError
-
     def _unlisted(self, said):
-        """Return the error of locks that can't be listed"""
         return PackageStateError(
             f"Whether locks are in force is not known, as {self.name} can't list them:"
             f" {said}; mend that on the minion."
         )
 
     def repositories(self):
-        """Return what the repositories have, see :class:`Manager`"""
         if "package_state.offers" not in self.context:
             self._repositories(())
         found = {}
         for key, version, repository in self.context["package_state.offers"]:
             found.setdefault(repository, {}).setdefault(key, []).append(version)
-        return {name: offer.ordered(self.name, there) for name, there in found.items()}
+        return {
+            name: versions.ordered(self.name, there) for name, there in found.items()
+        }
 
     def _priorities(self):
         """Return the priorities of the repositories by their ids and names; the lowest wins"""
@@ -165,7 +157,6 @@ class Rpm(Manager):
         return candidate, tuple(versions.sort(self.name, available)[::-1])
 
     def facts(self, key):
-        """Return what is known of a package"""
         self.fetch([key])
         known = self.context["package_state.repositories"]
         candidate, available = self._candidate(known.get(key, {}))
@@ -179,7 +170,6 @@ class Rpm(Manager):
         )
 
     def providers(self, name):
-        """Return the packages that are there and provide a name"""
         answer = self.ask("rpm", "-q", "--whatprovides", "--qf", r"%{NAME}\n", name)
         # it fails where there are none
         return [] if answer["retcode"] else sorted(set(answer["stdout"].split()))
@@ -187,14 +177,6 @@ class Rpm(Manager):
     def essential(self, key):
         """Return False: both refuse to remove what they protect"""
         return False
-
-    def file(self):
-        """Return the file of locks"""
-        raise NotImplementedError
-
-    def _idents(self, item, decision):
-        """Return the ids of the locks of an item that is as it should be, a list"""
-        raise NotImplementedError
 
     def _locks(self):
         """Return Salt's record, the locks that are ``there``, those of ``others`` and their ``names``"""
@@ -239,11 +221,9 @@ class Rpm(Manager):
         return self._locks()["record"]
 
     def held(self, key):
-        """Return whether somebody else holds a package"""
         return not self._locks()["names"].isdisjoint(self._called(key))
 
     def locked(self, key):
-        """Return whether there is a lock of a package"""
         known = self._locks()
         there = {lock.name for lock in known["there"]}
         return key in known["record"] or not there.isdisjoint(self._called(key))
@@ -252,7 +232,6 @@ class Rpm(Manager):
         return key.partition(":")[0], self.alias(key)
 
     def everything(self):
-        """Return what is installed or locked, see :meth:`Manager.everything`"""
         self.forget()
         keys = sorted({*self.installed(), *self._record()})
         # one question for all of them
@@ -319,7 +298,6 @@ class Rpm(Manager):
         ]
 
     def locks(self, items, test=False, coming=()):
-        """Lock what is right, release what is not wanted, see :class:`Manager`"""
         self.fetch([item.key for item in items])
         record, file = self._record(), self.file()
         wanted = self._wanted(items, coming if test else ())

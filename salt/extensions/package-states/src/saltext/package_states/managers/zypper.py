@@ -1,7 +1,6 @@
 """zypper: one call for all packages, with the locks as they should be afterwards.
 
-It removes a package together with what depends on it only if that is named, so the
-dependants are asked for first. What goes wrong it says in its XML.
+It removes a package with what depends on it only if that is named, so dependants are asked for first.
 """
 
 import html
@@ -10,9 +9,9 @@ import re
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
+from saltext.package_states.managers.base import Solution
 from saltext.package_states.managers.lockfile import ZyppLocks
-from saltext.package_states.managers.rpm import FOREIGN, Rpm, settings
-from saltext.package_states.managers.step import Solution
+from saltext.package_states.managers.rpm import FOREIGN, OFF, Rpm, settings
 from saltext.package_states.model.decision import INSTALL
 from saltext.package_states.model.item import ABSENT
 
@@ -62,11 +61,9 @@ class Zypper(Rpm):
         self.refreshed()
 
     def file(self):
-        """Return the file of locks"""
         return ZyppLocks(settings(CONF, "locksfile.path", LOCKS))
 
     def _offers(self, names):
-        """Yield what the repositories have, see :class:`Rpm`"""
         words = ["--match-exact", *names] if names else []
         answer = self._zypper("search", "--details", "--type", "package", *words)
         if answer["retcode"] not in (0, EMPTY, SKIPPED):
@@ -107,16 +104,10 @@ class Zypper(Rpm):
         return self._newer(found)
 
     def _listed(self):
-        """Return the locks that zypper lists, see :meth:`Rpm._listed`"""
-        if settings(CONF, "locksfile.apply", "yes").lower() in (
-            "no",
-            "false",
-            "0",
-            "off",
-        ):
+        applied = settings(CONF, "locksfile.apply", "yes")
+        if applied.lower() in OFF:
             raise PackageStateError(
-                f"No lock is in force, as {CONF} says locksfile.apply ="
-                f" {settings(CONF, 'locksfile.apply', '')}; correct that."
+                f"No lock is in force, as {CONF} says locksfile.apply = {applied}; correct that."
             )
         answer = self._zypper("locks")
         if answer["retcode"]:
@@ -146,7 +137,6 @@ class Zypper(Rpm):
         return [f"{name}={version}" for version in self.offered(item)]
 
     def _words(self, steps, more=()):
-        """Return what is asked of zypper, a list"""
         words = []
         for step in steps:
             alias = self.alias(step.key)
@@ -205,7 +195,6 @@ class Zypper(Rpm):
         return (answer, ()) if _problem(again) else (again, tuple(more))
 
     def solve(self, steps, items):
-        """Return what zypper makes of a transaction, see :class:`Manager`"""
         answer, more = self._solved(steps, items)
         self._along[frozenset(step.key for step in steps)] = more
         problem = _problem(answer)
@@ -221,7 +210,6 @@ class Zypper(Rpm):
         )
 
     def commit(self, steps, items):
-        """Change packages, see :class:`Manager`"""
         key = frozenset(step.key for step in steps)
         if key not in self._along:
             self._along[key] = self._solved(steps, items)[1]
@@ -230,18 +218,15 @@ class Zypper(Rpm):
 
 
 def _solvables(text):
-    """Yield the fields of each package of an answer, dictionaries"""
     for match in _SOLVABLE.finditer(text):
         yield _fields(match.group(1))
 
 
 def _fields(text):
-    """Return the fields of an element, a dictionary"""
     return {name: html.unescape(value) for name, value in _FIELD.findall(text)}
 
 
 def _problem(answer):
-    """Return why zypper did not do what it was asked, or an empty string"""
     if answer["retcode"] in (0, 100, 101, 102, 103, SKIPPED):
         if not any(one[1] for one in _TOLD.findall(answer["stdout"])):
             return ""
@@ -249,7 +234,6 @@ def _problem(answer):
 
 
 def _said(answer):
-    """Return what zypper complains of"""
     told = ["".join(one).strip() for one in _TOLD.findall(answer["stdout"])]
     # the first is only how many problems there are, or the same without the ways out
     texts = list(

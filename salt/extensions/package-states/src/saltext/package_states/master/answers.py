@@ -32,7 +32,6 @@ def ask(opts, minion, function, arg=()):
 
 
 def _asked(opts, ids, function, arg):
-    """Return what minions answer by id, see :func:`saltext.package_states.master.returns.ask`"""
     try:
         with salt.client.get_local_client(mopts=opts) as client:
             return dict(returns.ask(client, ids, function, arg, TIMEOUT))
@@ -60,12 +59,8 @@ def refresh(service, minion):
 
 
 def plan(service, minion=None, group=None):
-    """Return what minions say that would be done, by their ids, or why there is no
-    answer
-
-    :param str minion: the id of one, whose answer alone is returned then
-    :param str group: the name or id of a group, None for all minions
-    :raises PackageStateError: if the one minion does not answer
+    """Return what minions say that would be done, or why there is no answer, by their ids; of one
+    minion, its answer alone, or raise that there is none
     """
     opts, asked, found = service.opts, {}, {}
     with store.reading(opts) as connection:
@@ -98,7 +93,8 @@ def plan(service, minion=None, group=None):
             if answer is None:
                 found[name]["error"] = "it did not answer; see that it is up"
             elif answer.get("retcode") or not isinstance(answer["return"], dict):
-                found[name]["error"] = returns.problem(answer)
+                said = returns.problem(answer)
+                found[name]["error"] = f"{said}; see that it has saltext-package-states"
             else:
                 found[name].update(answer["return"])
     return found

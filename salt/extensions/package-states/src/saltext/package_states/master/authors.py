@@ -20,10 +20,9 @@ REFUSED = "Minions may not call this runner: use it on the master, or through sa
 def is_minion(opts):
     """Return whether a minion calls, as ``peer_run`` lets it
 
-    The master's own options name no function. For a minion it adds ``fun`` and ``doc`` to
-    them, and runs the function as itself. Those of ``salt-run`` have both as well, and
-    ``async``; those of Thorium ``fun`` and ``async``. The configuration of the master may
-    have any of them, but does not set ``__cli``.
+    For a minion, the master adds ``fun`` and ``doc`` to its own options, which name no function.
+    Those of ``salt-run`` have ``async`` too; those of Thorium ``fun`` and ``async``. The configuration
+    of the master may have any of them, but does not set ``__cli``.
     """
     return "fun" in opts and not (
         "async" in opts and (opts.get("__cli") == "salt-run" or "doc" not in opts)

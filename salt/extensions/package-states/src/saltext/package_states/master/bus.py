@@ -1,7 +1,6 @@
 """Events of the master's bus, for engines.
 
-A minion may fire an event with any tag and any data, also what is no text. An event is a hint
-to look for oneself, and nothing on the bus ends an engine.
+A minion may fire an event with any tag and any data: it is a hint to look, and ends no engine.
 """
 
 import logging
@@ -34,10 +33,8 @@ def event(bus, wait):
 
 
 def serve(opts, event_came, tick):
-    """Give events to an engine, and let it do what is due, until the master ends
-
-    :param event_came: a function that takes the tag and the data of an event, and the time
-    :param tick: a function that takes the time
+    """Give the tag, the data and the time of events to an engine, and let it do what is due at a time,
+    until the master ends
     """
     with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=True) as bus:
         looked = 0

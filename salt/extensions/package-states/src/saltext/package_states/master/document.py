@@ -50,7 +50,6 @@ class Entry(NamedTuple):
 
 
 def dump(states):
-    """Return a set as text"""
     lines = [f"{KEY}: {FORMAT}", "states:" if states else "states: {}"]
     for name in sorted(states):
         entry = states[name]
@@ -109,7 +108,6 @@ def load(text):
 
 
 def _fields(data, known, what):
-    """Check that data is a dictionary with known keys"""
     if not isinstance(data, dict) or not set(data) <= known:
         raise InvalidInput(
             f"{what} has the fields {', '.join(sorted(known))}, and no others; correct it."

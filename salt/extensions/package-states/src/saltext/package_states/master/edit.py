@@ -17,7 +17,6 @@ KINDS = {"nodegroup": "group", "grain": "grains", "org": "organization"}
 
 
 def keyed(entries):
-    """Return items by the names of their packages"""
     return {entry.key: entry for entry in entries}
 
 
@@ -25,20 +24,15 @@ def listed(value, kind):
     """Return a text with commas, or a list, as a list of texts"""
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
-    if (
-        not isinstance(value, list)
-        or not value
-        or not all(isinstance(one, str) for one in value)
-    ):
+    good = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    if not (good and value):
         raise InvalidInput(f"Give a {kind}, or several with commas between them.")
     return value
 
 
 def put(service, name, package, wanted, version, save):
-    """Say what is wanted of packages
-
-    :param package: names of packages, or a list of dictionaries with ``package``,
-        ``wanted`` and maybe ``version``; None to make an empty state
+    """Say what is wanted of packages: names, or a list of dictionaries with ``package``, ``wanted`` and
+    maybe ``version``; None makes an empty state
     """
     names.state(name)
     if isinstance(package, list) and all(isinstance(one, dict) for one in package):
@@ -182,12 +176,7 @@ def installed(service, minion, name, packages, save):
 
 
 def assign(service, name, kind, target, priority, save, away=False):
-    """Assign states, or take assignments away
-
-    :param target: names or ids, or a grain match
-    :param int priority: among assignments of one kind, the higher one wins; None to leave it
-        as it is, 0 at first
-    """
+    """Assign states, or take assignments away; a priority of None stays as it is, and is 0 at first"""
     kind = KINDS.get(kind, kind) if isinstance(kind, str) else kind
     states = listed(name, "state")
     # the command line may have taken a name for a number, and a grain may have commas

@@ -1,7 +1,4 @@
-"""Which minions are to be asked for what their repositories have.
-
-Of ten thousand minions that tell of the same digests, one is asked.
-"""
+"""Which minions are to be asked for what their repositories have: of those that tell of the same, one."""
 
 #: The execution function that answers
 FUNCTION = "package_state.offers"

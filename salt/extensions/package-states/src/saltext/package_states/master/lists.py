@@ -1,7 +1,5 @@
-"""The package lists that the engine and the runner ``pkgset`` store.
-
-With ``package_states`` in the master's configuration they are in its database, otherwise in
-the bank ``packages`` of the master's cache.
+"""The package lists that the engine and the runner ``pkgset`` store: with ``package_states`` in the
+master's configuration in its database, otherwise in the bank ``packages`` of the master's cache.
 """
 
 import saltext.package_states.model.names as names

@@ -1,8 +1,7 @@
 """What minions have returned to a job of the master.
 
-An event proves nothing, as a minion may fire one with any tag and any data. The master writes
-a return into its job cache under the id of the minion whose token it has checked, so that is
-what is read here.
+A minion may fire any event. The master writes a return into its job cache under the id of the
+minion whose token it has checked, so that is what is read here.
 """
 
 import time

@@ -1,8 +1,7 @@
 """Save and assign package states: what the runner does.
 
-A change is one transaction, with a look at each minion to which its states apply. The files
-are written once it is committed, before anybody else can save: if that fails, the states are
-right and ``package_states.refresh`` makes up for it.
+A change is one transaction, with a look at each minion to which its states apply. The files are
+written once it is committed: if that fails, ``package_states.refresh`` makes up for it.
 """
 
 import saltext.package_states.compile.sweep as sweeps
@@ -26,11 +25,8 @@ class Service:
         self.compiler = Compiler(opts)
 
     def save(self, name, change, save, create=True, parent=None):
-        """Save a state with changed entries
-
-        :param change: a function that takes the state and its newest revision, a
-            connection, and returns the entries
-        :raises PackageStateError: says what is wrong; nothing is saved then
+        """Save a state with the entries that ``change`` returns, for the state, its newest revision and a
+        connection
         """
 
         def alter(connection, fleet):
@@ -53,11 +49,10 @@ class Service:
     def alter(self, change, dry_run=False):
         """Do a change of states, in one transaction
 
-        :param change: a function that takes a connection and the fleet before the change,
-            and returns plain data, and the newest revisions before the change by the states
-            whose entries or assignments it changes
-        :return: the plain data, with the ``minions`` of which something else is wanted, and
-            the ``files`` that changed
+        :param change: a function that takes a connection and the fleet before the change, and returns
+            plain data, and the newest revisions before the change by the states that it changes
+        :return: the plain data, with the ``minions`` of which something else is wanted, and the
+            ``files`` that changed
         :raises PackageStateError: if a minion is in trouble that it was not in before
         """
         texts, written = {}, []
@@ -102,7 +97,6 @@ class Service:
         return {**result, "dry_run": True} if dry_run else {**result, "files": written}
 
     def sweep(self, ids=None):
-        """Bring all files up to date, see :func:`saltext.package_states.compile.sweep.sweep`"""
         return sweeps.sweep(self.opts, self.compiler, ids)
 
     def is_current(self, fleet, minion):
@@ -127,9 +121,8 @@ def _conflicts(fleet, states, revisions):
 
 
 def _concerned(fleet, states):
-    """Return the minions to which any of some states applies, by id; all where there
-    are many states, as that costs less, and where nobody knows, as what they are
-    assigned to is gone
+    """Return the minions to which any of some states applies, by id; all where the states are many,
+    or are assigned to what is gone
     """
     if len(states) > FEW or fleet.gone().keys() & {where.name for where in states}:
         return fleet.minions()

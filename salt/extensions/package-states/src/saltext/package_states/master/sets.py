@@ -1,7 +1,4 @@
-"""The whole set of a site: read out of the database, and brought into it.
-
-See :mod:`saltext.package_states.master.document` for what it looks like.
-"""
+"""The whole set of a site: read out of the database, and brought into it; see :mod:`.document`."""
 
 import saltext.package_states.master.document as documents
 import saltext.package_states.master.transfer as transfer
@@ -52,12 +49,10 @@ def _target(fleet, entry):
 
 
 def apply(service, text, save, prune=False, seen=None):
-    """Bring a set into the database, in one transaction
+    """Bring a set into the database, in one transaction, and return what is different, by state
 
     :param bool prune: also empty and unassign the states that the text does not have
-    :param str seen: what was exported before the change, None not to check
-    :raises Outdated: if somebody else changed a state since, which this would undo
-    :return: what is different, by state
+    :param str seen: what was exported before; :class:`Outdated` if others changed that since
     """
     wanted = documents.load(text)
     before = None if seen is None else documents.load(seen)

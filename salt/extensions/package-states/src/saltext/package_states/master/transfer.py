@@ -12,7 +12,6 @@ import salt.utils.files
 
 
 def read(path):
-    """Return what a file holds"""
     with _told(path, "read"), salt.utils.files.fopen(path, encoding="utf-8") as handle:
         # a device has no end; whoever reads the text says that it is too long
         return handle.read(yamltext.MOST + 1)
@@ -38,7 +37,6 @@ def write(path, text):
 
 
 def _check_link(path):
-    """Check that no other user has made a link of the name"""
     if os.path.islink(path) and _owner(path) not in (0, os.geteuid()):
         raise InvalidInput(
             f"{names.shown(path)} is a link of another user; give the path of a file of"
@@ -47,13 +45,11 @@ def _check_link(path):
 
 
 def _owner(path):
-    """Return whose link this is"""
     return os.lstat(path).st_uid
 
 
 @contextlib.contextmanager
 def _told(path, can):
-    """Say what is wrong with a file that somebody named"""
     if not isinstance(path, str):
         raise InvalidInput(
             f"{names.shown(path)} is no path; give that of a file of the master."

@@ -11,12 +11,10 @@ from saltext.package_states.store import offers, refresh
 
 
 def upgrade(service, name, package, version, save):
-    """Ask for the newest versions that the policies of entries permit
+    """Ask for a version, or the newest versions that all minions can get and the entries permit
 
-    :param version: the version to ask for, None for the newest that all minions can get
-    :return: what is saved, with the ``silent`` minions, and under ``not_shared`` why entries
-        stay as they are, by package
-    :raises NotThere: if that is so with one that is named
+    Returns what is saved, with the ``silent`` minions, and under ``not_shared`` why entries stay as
+    they are, by package; :class:`NotThere` if that is so with one that is named.
     """
     chosen = None if package == "*" else edit.listed(package, "package")
     for one in chosen or ():

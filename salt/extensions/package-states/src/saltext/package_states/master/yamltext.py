@@ -1,9 +1,8 @@
 """YAML as plain data, for text that somebody wrote.
 
-Every scalar is a string, so a version such as 1.10 needs no quotes. What may be hostile or
-a mistake is refused: tags, anchors and aliases, a key that is there twice, more than one
-document, and what is too long or too deep. No message shows what the text holds, which may
-be that of any file of the master.
+Every scalar is a string, so a version such as 1.10 needs no quotes. Refused are tags, anchors and
+aliases, a key that is there twice, more than one document, and what is too long or too deep. No
+message shows what the text holds, which may be that of any file of the master.
 """
 
 import yaml

@@ -1,8 +1,7 @@
 """Which steps of a transaction can be done together, when not all can.
 
-A solver says yes or no to a whole transaction. What it names in its refusal is left
-out first; if that is not it, halves are tried. Packages that need each other and were
-parted by that are tried together again at the end.
+What a solver names in its refusal is left out first; if that is not it, halves are tried. Packages
+that need each other and were parted by that are tried together again at the end.
 """
 
 import re
@@ -68,6 +67,5 @@ class Choice:
 
 
 def _names(text, key):
-    """Return whether a message is about a package"""
     name = re.escape(key.partition(":")[0])
     return bool(re.search(rf"(?<![\w.+-]){name}(?![\w+])(?!-[A-Za-z])", text))

@@ -1,15 +1,10 @@
-"""What the beacon ``pkgset`` and the package managers share: which changes are Salt's
-own.
+"""What the beacon ``pkgset`` and the package managers share: which changes are Salt's own.
 
-A package manager's plugin leaves a line in a cookie file when the set of packages has
-changed. Salt's own changes are no news, where Salt tells of them: it sets
-``SALT_RUNNING`` in the environment for the plugins, and for the beacon, which looks at
-dpkg's status file as well, it writes down what the file was before and after. The
-beacon follows such pairs from what it has seen to what is there; a change that the
-pairs don't explain was made by someone else, even if it was made just before Salt's.
-
-A Salt without :mod:`salt.utils.pkgset` doesn't tell: there, what it does itself with
-apt and dpkg is reported too.
+A plugin leaves a line in a cookie file when packages have changed. For its own changes Salt sets
+``SALT_RUNNING`` in the environment of the plugins, and writes down what dpkg's status file was
+before and after. The beacon follows such pairs from what it has seen to what is there; what they
+don't explain was changed by someone else, even just before Salt's change. A Salt without
+:mod:`salt.utils.pkgset` doesn't tell: what it does itself with apt and dpkg is reported too.
 """
 
 import contextlib
@@ -60,8 +55,8 @@ def digest(path):
 
 @contextlib.contextmanager
 def own_changes(opts):
-    """Yield the changes of dpkg's status file that Salt has made, pairs of before and
-    after, and forget them if all went well; or ``None`` while Salt is changing it
+    """Yield the changes of dpkg's status file by Salt, pairs of before and after, and forget them if all
+    went well; None while Salt is changing it
     """
     place = folder(opts)
     os.makedirs(place, mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
 """Files that are whole or not there.
 
-The new file has a name that nobody can foresee, so that no link of another user waits for it,
-and then takes the place of the old one, which may be a link: that is replaced, not followed.
+The new file has a name that nobody can foresee, so that no link of another user waits for it, and
+then takes the place of the old one; a link is replaced, not followed.
 """
 
 import contextlib
@@ -17,10 +17,7 @@ HERE = "\0"
 
 @contextlib.contextmanager
 def replaced(path, mode, encoding="utf-8"):
-    """Yield a file for writing that takes the place of another one if nothing fails
-
-    It is on the disk by then, also after a power cut.
-    """
+    """Yield a file for writing that takes the place of another one, on the disk, if nothing fails"""
     # apt, dpkg and dnf read no file of their folders with this ending
     number, beside = tempfile.mkstemp(
         prefix=".", suffix=".new", dir=os.path.dirname(path) or "."
@@ -40,10 +37,9 @@ def replaced(path, mode, encoding="utf-8"):
 
 @contextlib.contextmanager
 def beside(files, folder=""):
-    """Yield a folder of its own with some files, and links to what else another one has
+    """Yield a folder with some files, texts by name, and links to what else another one has
 
-    :param dict files: texts by name, None for a file that is not there; :data:`HERE` in a
-        text becomes the path of the folder
+    The text None is a file that is not there; :data:`HERE` in a text becomes the path of the folder.
     """
     with tempfile.TemporaryDirectory(prefix="salt-package-states-") as mine:
         # apt reads them as a user of its own

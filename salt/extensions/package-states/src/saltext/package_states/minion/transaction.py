@@ -1,14 +1,13 @@
-"""All that is to be done for the items of a minion, planned first and then done at
-once.
+"""All that is to be done for the items of a minion, planned first and then done at once.
 
-The plan is checked by the solver of the package manager, with the locks that will be in
-force. What it refuses, and what would take along a package that is wanted or protected,
-is left out with the reason; the rest is one call of the package manager.
+The solver of the package manager checks the plan, with the locks that will be in force. What it
+refuses, and what would take along a package that is wanted or protected, is left out with the
+reason; the rest is one call of the package manager.
 """
 
 from typing import NamedTuple
 
-from saltext.package_states.managers.step import Step
+from saltext.package_states.managers.base import Step
 from saltext.package_states.minion.choice import Choice
 from saltext.package_states.model import condition, platforms
 from saltext.package_states.model.decision import (
@@ -73,11 +72,9 @@ def _wanted(items):
 
 
 def recover(manager, items, notes, protected=platforms.PROTECTED):
-    """Tidy up after a run that was killed, and return all packages whose version
-    changed, as :attr:`Outcome.changes`
+    """Tidy up after a run that was killed, and return what changed, see :attr:`Outcome.changes`
 
-    What that run did not change itself is removed by no recovery, nor what is protected,
-    wanted or held.
+    Only what that run changed itself is removed, and nothing protected, wanted or held.
     """
     own, wanted = {step[0] for step in notes.get("steps", ())}, _wanted(items)
 
@@ -95,7 +92,6 @@ def recover(manager, items, notes, protected=platforms.PROTECTED):
 
 
 def _changes(before, after):
-    """Return what differs between the installed versions before and after"""
     return {
         key: {
             "old": ", ".join(before.get(key, ())),

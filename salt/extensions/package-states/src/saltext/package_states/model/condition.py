@@ -1,7 +1,6 @@
 """What a version must fulfil: ``>=1.0,<2.0``, ``!=1.5``, ``=1.*``.
 
-A condition is written with commas, all of its parts must hold. Without an
-operator, ``=`` is meant. ``=`` and ``!=`` take the wildcards ``*`` and ``?``.
+All parts must hold. Without an operator, ``=`` is meant. ``=`` and ``!=`` take ``*`` and ``?``.
 """
 
 import fnmatch
@@ -82,13 +81,10 @@ def _excludes(manager, low, high):
     if is_glob(low[1]) or is_glob(high[1]) or low[0] not in ("=", ">", ">="):
         return False
     order = compare(manager, low[1], high[1])
+    if low[0] == high[0] == "=":
+        return order != 0
     if high[0] in ("<", "<=", "="):
-        inclusive = low[0] != ">" and high[0] != "<"
-        return (
-            order > 0
-            or (order == 0 and not inclusive)
-            or (low[0] == high[0] == "=" and order != 0)
-        )
+        return order > 0 or (order == 0 and (low[0] == ">" or high[0] == "<"))
     return low[0] == "=" and high[0] == "!=" and order == 0
 
 

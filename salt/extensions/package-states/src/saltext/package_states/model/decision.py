@@ -1,7 +1,6 @@
 """What is to be done for an item, given what is installed and what is available.
 
-The minion does what is decided here; the master shows it in the status. Nothing
-here asks a package manager anything.
+The minion does what is decided here; the master shows it in the status.
 """
 
 from typing import NamedTuple
@@ -40,7 +39,6 @@ class Decision(NamedTuple):
 
 
 def decide(item, facts):
-    """Return what is to be done for an item"""
     if item.wanted == UNMANAGED:
         return Decision(NOTHING, versions.newest(facts.manager, facts.installed))
     if item.wanted in ABSENT:

@@ -148,7 +148,6 @@ def digest(items):
 
 
 def show(item):
-    """Return what is wanted of a package as text, or None without an item"""
     if item is None:
         return None
     words = [item.wanted, item.version, f"(from {item.floor} on)" if item.floor else ""]

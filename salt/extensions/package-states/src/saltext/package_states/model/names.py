@@ -1,11 +1,8 @@
-"""Which names and versions are accepted.
+"""Which names and versions are accepted; what is not raises :class:`InvalidInput`.
 
-Names and versions come from people and end in SLS files, preferences of apt, and
-command lines. What is accepted here has no meaning in YAML, Jinja, a shell, a
-path or an option, so nothing has to be escaped later. What the package manager
-of a minion can't have is found later, see :mod:`saltext.package_states.model.platforms`.
-What is not accepted raises :class:`InvalidInput
-<saltext.package_states.errors.InvalidInput>`.
+Names and versions come from people and end in SLS files, preferences of apt, and command lines.
+What is accepted here has no meaning in YAML, Jinja, a shell, a path or an option, so nothing has to
+be escaped later. What a package manager can't have is found by :mod:`.platforms`.
 """
 
 import functools

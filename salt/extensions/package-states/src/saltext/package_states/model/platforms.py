@@ -1,8 +1,4 @@
-"""What apt, zypper and dnf can do.
-
-What one of them can't do is an error when a state is compiled for such a minion:
-a package that silently stays as it is would be worse.
-"""
+"""What apt, zypper and dnf can do; the rest is an error when a state is compiled for such a minion."""
 
 import functools
 import re

@@ -1,8 +1,7 @@
 """One verdict for each package of a minion, out of all states that apply to it.
 
-The order is organization < group < grain match < minion < the minion's own
-state. Within groups, grain matches and the others, the higher priority wins.
-Two states of equal rank that want different things of a package are a conflict.
+The order is organization < group < grain match < minion < the minion's own state; within each, the
+higher priority wins. Two states of equal rank that want different things are a conflict.
 """
 
 from typing import NamedTuple
@@ -61,14 +60,11 @@ def bare(item, native):
 
 
 def resolve(sources, native="", conflicts=None):
-    """Return the verdicts for a minion, in the order of the packages' names
+    """Return the verdicts for a minion, a tuple in the order of the packages' names
 
-    :param str native: its architecture, as its package manager calls it;
-        ``name:native`` is ``name`` then, as ``name:all`` and ``name:noarch`` always are
-    :param dict conflicts: where to put what is a conflict, by package, instead of raising
-        it
-    :return: a tuple of :class:`Verdict`, without those in conflict
-    :raises Conflict: names each such package, and the states that disagree
+    :param str native: its architecture; ``name:native`` is ``name`` then, as ``name:all`` and
+        ``name:noarch`` always are
+    :param dict conflicts: where to put conflicts by package; without it, :class:`Conflict` names all
     """
     found = {}
     for source in sources:

@@ -1,11 +1,12 @@
-"""How versions compare, the same on the master and on the minions.
+"""How versions compare, the same on the master and on the minions, and what repositories have.
 
-Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written
-out here, as ``dpkg`` would be a process for each comparison, and a master has
-none where it runs on another system.
+Epochs always count: ``1:0.5`` is newer than ``0.6``. Debian's order is written out here: ``dpkg``
+would be a process for each comparison, and a master on another system has none.
 """
 
 import functools
+import hashlib
+import json
 import re
 
 from salt.utils.pkg.rpm import evr_compare, version_to_evr
@@ -84,3 +85,14 @@ def sort(manager, versions):
     order = functools.cmp_to_key(functools.partial(compare, manager))
     # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
     return sorted(sorted(set(versions)), key=order)
+
+
+def ordered(manager, packages):
+    """Return packages with lists of their versions, the newest first"""
+    return {key: sort(manager, set(there))[::-1] for key, there in packages.items()}
+
+
+def digest(manager, name, packages):
+    """Return the digest of what a repository has: minions of the same one have the same"""
+    text = json.dumps([manager, name, packages], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -12,7 +12,7 @@ import saltext.package_states.managers as managers
 import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.model import offer, platforms
+from saltext.package_states.model import platforms, version
 from saltext.package_states.model.decision import NOTHING
 
 log = logging.getLogger(__name__)
@@ -27,20 +27,15 @@ def __virtual__():
 
 
 def _manager():
-    found = managers.get(__salt__, __opts__, __grains__, __context__)
-    # what was found in an earlier job of this process may be old
-    found.refreshed()
-    return found
+    return managers.get(__salt__, __opts__, __grains__, __context__)
 
 
 def inventory():
     """Return all packages of this minion, as package states want them
 
-    :return: a dictionary with ``platform``, ``digest`` and ``packages``. The
-        digest is that of the installed versions and holds: it changes with them. With
-        it come ``repositories``, their names by the digests of what they have, and
-        ``security``, the newer versions that mend the security of what is installed; each
-        is not there if the package manager can't tell.
+    :return: a dictionary with ``platform``, ``packages`` and ``digest``, which changes with the
+        installed versions and holds; and if the package manager can tell, ``repositories``, their
+        names by the digests of what they have, and ``security``, newer versions that mend it.
 
     CLI Example:
 
@@ -77,8 +72,7 @@ def offers(*digests):
         The digests of which :func:`inventory` told, all of them by default. A repository
         that has changed since is left out.
 
-    :return: a list of dictionaries with ``digest``, ``name`` and ``packages``: the
-        versions, lists with the newest first
+    :return: a list of ``digest``, ``name`` and ``packages``: the versions, the newest first
 
     CLI Example:
 
@@ -89,7 +83,7 @@ def offers(*digests):
     manager = _manager()
     found = []
     for name, packages in manager.repositories().items():
-        digest = offer.digest(manager.name, name, packages)
+        digest = version.digest(manager.name, name, packages)
         if not digests or digest in digests:
             found.append({"digest": digest, "name": name, "packages": packages})
     return found
@@ -113,9 +107,8 @@ def plan(packages, protected=()):
     protected
         The names of further packages that must not be removed.
 
-    :return: by package, the ``action``, the ``version``, a ``reason``, and the
-        packages that would go too, ``also_removed``. Packages for which nothing is to
-        be done are left out.
+    :return: by package for which anything is to be done, the ``action``, the ``version``, a
+        ``reason``, and the packages that would go too, ``also_removed``
 
     CLI Example:
 

@@ -18,10 +18,9 @@ def __virtual__():
 
 
 def install_plugin():
-    """Give the package managers of this minion the hook that tells of changes, or bring
-    it up to date
+    """Give the package managers of this minion the hook that tells of changes, or bring it up to date
 
-    :return: a dictionary with the paths ``written`` and those ``unchanged``
+    Returns the paths ``written`` and those ``unchanged``.
 
     CLI Example:
 
@@ -39,9 +38,7 @@ def install_plugin():
 
 
 def remove_plugin():
-    """Remove what :func:`install_plugin` wrote
-
-    :return: the paths that were removed
+    """Remove what :func:`install_plugin` wrote, and return the paths
 
     CLI Example:
 

@@ -1,6 +1,4 @@
-"""Packages that package states keep, hold at a version, or keep away: locks for queries
-of the extension saltext-query.
-"""
+"""Packages that package states keep, hold at a version, or keep away: locks for saltext-query."""
 
 import logging
 

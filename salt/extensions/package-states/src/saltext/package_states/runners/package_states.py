@@ -2,11 +2,11 @@
 
 :depends: psycopg2
 
-A package state is a named, versioned list of packages, each with what is wanted of it:
-``present``, ``installed`` (which freezes the version), ``latest``, ``removed``, ``purged``,
-``kept`` (for orphans) or ``unmanaged``. States are assigned to organizations, groups, grain
-matches and minions; the state with the name of a minion is that minion's own. What is saved
-is compiled to one SLS file for each minion. See :ref:`package-states`.
+A package state is a named, versioned list of packages, each with what is wanted of it: ``present``,
+``installed`` (which freezes the version), ``latest``, ``removed``, ``purged``, ``kept`` (for
+orphans) or ``unmanaged``. States are assigned to organizations, groups, grain matches and minions;
+the state with the name of a minion is that minion's own. What is saved is compiled to one SLS file
+for each minion. See :ref:`package-states`.
 
 .. code-block:: bash
 
@@ -14,28 +14,25 @@ is compiled to one SLS file for each minion. See :ref:`package-states`.
     salt-run package_states.set web1 nginx present
     salt web1 state.apply susemanager.packages
 
-The states are in PostgreSQL, in the schema ``package_states`` of the database of the
-option ``postgres``, see :mod:`saltext.package_states.store.connection`; :func:`setup` makes and
-upgrades the tables. Options of the master, with their defaults:
+The states are in PostgreSQL, in the schema ``package_states`` of the database of the option
+``postgres``, see :mod:`saltext.package_states.store.connection`. Options of the master:
 
 .. code-block:: yaml
 
-    package_states:
+    package_states:                     # these are the defaults
       minions: keys                     # or database, see below
       sls_root: /srv/salt               # by default the first one of file_roots for base
       protected: []                     # more packages that must not be removed
       silent_after: 604800              # seconds after which a minion is silent
       postgres: {}                      # what is other than in the option postgres
 
-With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is
-``all``. With ``minions: database``, minions, groups and organizations come from the views
-``package_states.minion`` and ``package_states.target``, which ``setup uyuni=True`` makes of
-Uyuni's tables.
+With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is ``all``.
+With ``minions: database``, all three come from the views ``package_states.minion`` and
+``package_states.target``, which ``setup uyuni=True`` makes of Uyuni's tables.
 
-What changes something takes ``author`` (for whom the user of the command does it, who is
-written down in any case), ``comment`` (why) and ``dry_run`` (save nothing, and return what
-would change). What changes entries takes ``revision`` as well, the one that you saw: an error
-if somebody saved another one since.
+What changes something takes ``author`` (for whom the user of the command, who is written down in
+any case, does it), ``comment`` (why) and ``dry_run`` (save nothing, return what would change). What
+changes entries takes ``revision`` as well, the one that you saw: an error if it is not the newest.
 """
 
 import saltext.package_states.master.answers as answers

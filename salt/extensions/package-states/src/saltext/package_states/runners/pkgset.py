@@ -35,22 +35,16 @@ def __virtual__():
 def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
     """Ask minions for their packages, so many at a time, and store what they answer
 
-    Returns the minions under ``stored``, ``failed`` (with the reason) and
-    ``silent``.
+    Returns the minions under ``stored``, ``failed`` (with the reason) and ``silent``.
 
     tgt, tgt_type
         The minions. Callers other than ``salt-run`` on the master use no target over
         pillars, no regular expression, and no compound target.
 
-    batch
-        How many are asked at a time.
+    batch, timeout
+        How many are asked at a time, and the seconds for which they may answer.
 
-    timeout
-        The seconds for which they may answer.
-
-    CLI Example:
-
-    .. code-block:: bash
+    CLI Example::
 
         salt-run pkgset.refresh '*'
         salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
@@ -120,18 +114,10 @@ def _offers(client, lacking, timeout, failed):
 def packages(minion=None, names="*"):
     """Return the stored packages of a minion with their versions, without asking it
 
-    minion
-        The id of the minion.
+    ``names`` is a pattern, such as ``nginx*``; that there are none is an error.
 
-    names
-        A pattern of the names of packages, such as ``nginx*``, all of them by default.
-        That there are none is an error.
+    CLI Example::
 
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run pkgset.packages web1
         salt-run pkgset.packages web1 'nginx*'
     """
     # without its own check, Salt prints the help and ends with 0

@@ -1,11 +1,10 @@
 """Packages as a package state wants them
 
 The runner :mod:`package_states <saltext.package_states.runners.package_states>` compiles package
-states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock:
-what is installed stays at its version, what is absent stays away. They know
-ranges and ``!=`` on each platform, compare epochs, name each package that a
-removal takes along, and refuse to remove what other entries want or what is
-protected.
+states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock: what is installed
+stays at its version, what is absent stays away. They know ranges and ``!=`` on each platform,
+compare epochs, name each package that a removal takes along, and refuse to remove what other
+entries want or what is protected. The arguments of all are those of :func:`installed`.
 
 .. code-block:: yaml
 
@@ -49,10 +48,7 @@ def __virtual__():
 
 
 def _manager():
-    found = managers.get(__salt__, __opts__, __grains__, __context__)
-    # what was found in an earlier job of this process may be old
-    found.refreshed()
-    return found
+    return managers.get(__salt__, __opts__, __grains__, __context__)
 
 
 def _result(name, result, comment, changes=None):
@@ -67,10 +63,9 @@ def _result(name, result, comment, changes=None):
 def locks(name, packages, protected=(), scope="", trouble=None):
     """Bring all packages of this minion into the state that is wanted, and set their locks
 
-    All of them are planned first, and what the package manager's own solver accepts is
-    done in one call; then all locks are set at once. The other states of this module
-    tell what became of each package, so this one must come before them. It refreshes the
-    lists of the repositories once in a run, as :mod:`pkg <salt.states.pkg>` does.
+    All of them are planned first, and what the package manager's own solver accepts is done in one
+    call; then all locks are set at once. The other states of this module tell what became of each
+    package, so this one must come before them. It refreshes the lists of the repositories once.
 
     name
         Any text.
@@ -82,12 +77,12 @@ def locks(name, packages, protected=(), scope="", trouble=None):
         The names of further packages that must not be removed.
 
     scope
-        The name of the state to which the entries belong, if a state is applied by
-        itself. Locks of others are not released then.
+        The name of the state to which the entries belong, if it is applied by itself. Locks of
+        others are not released then.
 
     trouble
-        What the master could not decide, sentences by package: these stay as they are,
-        with the locks that they have.
+        What the master could not decide, sentences by package: these stay as they are, with
+        the locks that they have.
     """
     test, changes, said = __opts__["test"], {}, []
     others, sources = _beside(scope)
@@ -220,7 +215,6 @@ def _keep(stories):
 
 
 def _story(manager, entry, made, outcome):
-    """Return the result, the comment and the changes of a package"""
     key, decision = entry.key, made.decisions[entry.key]
     if key in made.refused:
         return False, f"{key} was left as it is: {made.refused[key]}", {}
@@ -258,7 +252,6 @@ def _both(story, other):
 
 
 def _planned(manager, entry, decision, also):
-    """Return the comment and the changes of a dry run"""
     text = "it would be removed"
     if decision.action == INSTALL:
         text = f"version {decision.version} would be installed"
@@ -276,7 +269,6 @@ def _planned(manager, entry, decision, also):
 
 
 def _apply(wanted, name, version=None, floor=None, source=""):
-    """Return what became of a package in this run"""
     origin = f" (from {source})" if source else ""
     try:
         entry = items.make(name, wanted, version, floor)
@@ -318,26 +310,17 @@ def installed(name, version=None, floor=None, source=""):
 
 
 def present(name, version=None, source=""):
-    """A package is installed in a version that meets a condition, and updates are welcome
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is installed in a version that meets a condition, and updates are welcome"""
     return _apply(items.PRESENT, name, version, None, source)
 
 
 def latest(name, source=""):
-    """A package is installed in the version that the package manager prefers
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is installed in the version that the package manager prefers"""
     return _apply(items.LATEST, name, None, None, source)
 
 
 def removed(name, version=None, source=""):
-    """A package is not installed, or not in the versions that meet a condition
-
-    The arguments are those of :func:`installed`.
-    """
+    """A package is not installed, or not in the versions that meet a condition"""
     return _apply(items.REMOVED, name, version, None, source)
 
 
@@ -347,8 +330,5 @@ def purged(name, version=None, source=""):
 
 
 def kept(name, version=None, source=""):
-    """What is installed of a package stays as it is, or an exact version: for orphans
-
-    Without a version it is the one that is found first.
-    """
+    """What is installed of a package stays as it is, first found or in an exact version: for orphans"""
     return _apply(items.KEPT, name, version, None, source)

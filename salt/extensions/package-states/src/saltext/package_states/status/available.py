@@ -46,7 +46,6 @@ def page(
 
 
 def _nothing(minion, group, channel):
-    """Return the error that nobody has told anything"""
     if channel is not None:
         return (
             f"No minion that was asked for has a channel {channel!r}; see"
@@ -59,7 +58,6 @@ def _nothing(minion, group, channel):
 
 
 def _pattern(search):
-    """Return the regular expression of PostgreSQL that a search means"""
     search = str(search)
     if len(search) > LONGEST or "\0" in search:
         raise InvalidInput(
@@ -94,11 +92,8 @@ def _sets(connection, ids, channel):
 
 
 def _found(connection, digests, pattern, begin, size):
-    """Return how many packages match, and a page of them: name, package manager, and by
-    digest the name of the repository and the versions
-
-    A package of apt and one of dnf that have one name are two, as their versions can't be
-    compared.
+    """Return how many packages match, and a page of them: name, package manager (whose versions can't
+    be compared with others'), and by digest the name of the repository and the versions
     """
     matching = (
         "SELECT DISTINCT o.package, r.platform FROM package_states.offer AS o"
@@ -131,7 +126,6 @@ def _found(connection, digests, pattern, begin, size):
 
 
 def _row(package, manager, digests, names, there, sets):
-    """Return one package of a page"""
     by_digest = dict(zip(digests, map(frozenset, there)))
     every = [
         frozenset().union(*(by_digest.get(digest, ()) for digest in some))

@@ -1,8 +1,7 @@
 """The status of a fleet, counted and in pages.
 
-Whether a minion is as it should be is worked out when it sends its packages and when
-somebody asks after a change of what is wanted, and kept until then: a page of ten
-thousand minions reads nothing but that.
+Whether a minion is as it should be is worked out when it sends its packages, and when somebody asks
+after a change of what is wanted, and kept: a page of ten thousand minions reads nothing but that.
 """
 
 import saltext.package_states.model.names as names
@@ -156,5 +155,6 @@ def table(found):
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
         for line in lines
     )
-    end = f"Page {found['page']} of {found['pages']}."
+    end = f"Page {found['page']} of {found['pages']}"
+    end += "; page=2 shows more, only=drifting some." if found["pages"] > 1 else "."
     return f"{head}.\n\n{body}\n\n{end}"

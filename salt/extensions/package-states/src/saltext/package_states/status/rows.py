@@ -71,13 +71,10 @@ def _row(verdict, manager, packages, others):
         reason = "it is not installed"
     elif reason and installed:
         reason = f"{', '.join(installed)} is installed"
+    wanted = ", ".join(part[1] for part in item.condition)
     return Row(
         item.key,
-        (
-            "Latest"
-            if item.wanted == LATEST
-            else ", ".join(part[1] for part in item.condition)
-        ),
+        "Latest" if item.wanted == LATEST else wanted,
         ", ".join(CONDITIONS[part[0]] for part in item.condition),
         _state(item, there),
         show(item),
@@ -98,7 +95,6 @@ def _state(item, there):
 
 
 def summary(minion, found):
-    """Return the status of a minion as plain data"""
     return {
         "minion": minion,
         "consistent": all(row.consistent for row in found),

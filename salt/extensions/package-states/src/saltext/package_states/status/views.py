@@ -68,18 +68,8 @@ def history(opts, name):
             ids = [store.state(connection, name).id]
         rows = store.changes(connection, ids)
     found = []
-    for (
-        number,
-        revision,
-        contents,
-        parent,
-        entries,
-        before,
-        *assigned,
-        who,
-        why,
-        when,
-    ) in rows:
+    for number, revision, contents, parent, entries, before, *others in rows:
+        *assigned, who, why, when = others
         row = {"state": known[number], "author": who, "comment": why, "created": when}
         if revision is None:
             kind, target, priority = assigned

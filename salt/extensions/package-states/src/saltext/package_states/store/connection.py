@@ -1,16 +1,7 @@
 """Connections to the PostgreSQL that holds package states
 
-Its parameters are those of the option ``postgres`` of the master, and over them those
-of ``postgres`` under ``package_states``:
-
-.. code-block:: yaml
-
-    package_states:
-      postgres:
-        host: db.example.com
-        user: salt
-        pass: secret
-        db: saltpackages
+Its parameters are those of the option ``postgres`` of the master, and over them those of
+``postgres`` under ``package_states``, see :data:`DEFAULTS`.
 
 :depends: psycopg2
 """
@@ -58,7 +49,6 @@ _kept = {}
 
 
 def get_params(opts):
-    """Return the parameters of a connection, a dictionary"""
     configured = {
         **(opts.get("postgres") or {}),
         **((opts.get("package_states") or {}).get("postgres") or {}),
@@ -123,10 +113,8 @@ class Connection:
         return True
 
     def close(self):
-        """Close the connection, which rolls back what is not committed
-
-        In a process that was forked this leaves it alone: the server would end the
-        session of the parent, whose socket it is.
+        """Close the connection, which rolls back what is not committed; in a forked process, leave it to
+        the parent, whose socket it is
         """
         if self.pid == os.getpid():
             self._conn.close()
@@ -167,8 +155,7 @@ def told(what=None):
 def kept(opts):
     """Yield the connection of this process, each of whose queries is a transaction
 
-    One that was closed meanwhile, as by a restart of the server, is replaced. Threads
-    never share one: whoever finds it in use gets another.
+    One that was closed meanwhile is replaced. Threads never share one.
     """
     params = get_params(opts)
     key = (os.getpid(), tuple(sorted(params.items())))

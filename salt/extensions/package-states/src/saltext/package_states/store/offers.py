@@ -1,7 +1,7 @@
 """What the repositories of minions have, in the database.
 
-A minion tells the digests of what its repositories have. What is behind a digest that is
-not known yet is asked of one of its minions, and kept once for all of them.
+A minion tells the digests of what its repositories have. What is behind one that is not known yet
+is asked of one of its minions, and kept once for all of them.
 """
 
 import json
@@ -9,7 +9,7 @@ import json
 import saltext.package_states.master.lacking as lacking
 import saltext.package_states.store.tables as tables
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.model import names, offer
+from saltext.package_states.model import names, version
 
 # of one minion
 REPOSITORIES = 1000
@@ -73,11 +73,8 @@ def tidy(connection):
 
 
 def store(opts, minion, answer):
-    """Store what a minion answered to
-    :data:`saltext.package_states.master.lacking.FUNCTION`, and return the digests
-
-    Each is made again of what it stands for: a minion can't say anything of the
-    repositories of others.
+    """Store what a minion answered to :data:`saltext.package_states.master.lacking.FUNCTION`, and return
+    the digests, which are made again: a minion can't say anything of the repositories of others
     """
     found = {}
     with tables.reading(opts) as connection:
@@ -88,7 +85,7 @@ def store(opts, minion, answer):
             if (
                 not names.is_line(one.get("name"))
                 or not _are_packages(packages)
-                or digest != offer.digest(platform, one.get("name"), packages)
+                or digest != version.digest(platform, one.get("name"), packages)
             ):
                 raise InvalidInput(
                     f"{minion} did not send what its repositories have; see what"

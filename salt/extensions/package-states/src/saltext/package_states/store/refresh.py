@@ -1,6 +1,7 @@
 """The packages that a minion sent, and its status.
 
-:func:`saltext.package_states.modules.package_state.inventory` returns them:
+:func:`saltext.package_states.modules.package_state.inventory` returns them. ``repositories`` and
+``security`` may be missing. A minion may send anything, so its answer is checked:
 
 .. code-block:: text
 
@@ -10,10 +11,6 @@
                   "configured": False, "kept": ""}},
      "repositories": {"<sha256>": "http://deb.debian.org/debian bookworm main"},
      "security": {"openssl": ["3.0.15-1~deb12u1"]}}
-
-``repositories`` and ``security`` may be missing: an older minion does not send them.
-
-A minion may send anything, so its answer is checked before it is stored.
 """
 
 import json
@@ -141,7 +138,6 @@ def installed(opts, minion):
 
 
 def packages(connection, minion):
-    """Return the packages that a minion sent last"""
     found = sent(connection, minion.id)
     if found.refreshed is None:
         raise NotThere(found.behind)

@@ -63,9 +63,8 @@ def know(connection, joined, gone):
 
 
 def collided(connection):
-    """Return the old ids of minions by the new ones, where a minion has another id now,
-    and there is a state with the name of either, so that the one of the old id, which
-    asks for something, can't be that of the new one
+    """Return the old ids of minions by the new ones, where there is a state with the name of either, so
+    that the one of the old id, which asks for something, can't be that of the new one
     """
     rows = store.ask(
         connection,
@@ -83,12 +82,7 @@ def collided(connection):
 
 
 def unsettled(connection, heirs):
-    """
-    Return the old ids of minions under which there is something that :func:`rename` would
-    move, or that collides, a set
-
-    A fleet has many old ids, and hardly any with something left.
-    """
+    """Return the old ids under which there is something that :func:`rename` would move, or that collides"""
     here = "EXISTS (SELECT FROM package_states.{} AS x WHERE x.minion_id = p.{})"
     moves = [
         "EXISTS (SELECT FROM package_states.state AS o WHERE o.own AND o.name = p.old AND"
@@ -109,10 +103,8 @@ def unsettled(connection, heirs):
 
 
 def rename(connection, old, new, how):
-    """Give what is a minion's to the id that it has now, and return whether there was
-    anything: its own state, assignments to it, and the packages that it sent
-
-    What is there under the new id stays.
+    """Give what is a minion's (own state, assignments, packages) to the id that it has now, and return
+    whether there was anything; what is there under the new id stays
     """
     moved = store.ask(
         connection,

@@ -1,10 +1,8 @@
 """The tables of package states: made and upgraded here, and nowhere else
 
-They lie in the schema ``package_states`` of any database, beside whatever else is there.
-Each file of the folder ``migrations`` is one step, applied once, in a transaction of its
-own; the table ``migration`` has the numbers of those that were. A newer version of this
-extension may bring further steps. A step is never changed after its release; number 5 made
-what number 8 takes away, and is gone.
+They lie in the schema ``package_states`` of any database. Each file of ``migrations`` is one step,
+applied once, in a transaction of its own; the table ``migration`` has the numbers of those that
+were. A step is never changed after its release; number 5 made what number 8 takes away, and is gone.
 """
 
 import os
@@ -48,7 +46,6 @@ def migrations():
 
 
 def newest():
-    """Return the number of the newest step that this version knows"""
     return migrations()[-1][0]
 
 

@@ -1,19 +1,15 @@
-"""Whether minions are as they should be, in the database.
-
-It is worked out when a minion sends its packages or when somebody asks, and kept until
-something else is wanted.
+"""Whether minions are as they should be, in the database: worked out when a minion sends its packages
+or when somebody asks, and kept until something else is wanted.
 """
 
 import saltext.package_states.store.tables as store
 
 
 def keep(connection, rows):
-    """Keep what came out of a comparison of minions with what is wanted, but of a
-    minion that has sent other packages meanwhile
+    """Keep what came out of a comparison with what is wanted, but of a minion that has sent others since
 
-    :param rows: tuples of the id of a minion, when it sent the packages, see :func:`stale`,
-        how many of them are managed, how many are not as they should be, and what can't be
-        decided
+    :param rows: tuples of the id of a minion, when it sent its packages, how many are managed, how
+        many are not as they should be, and what can't be decided
     """
     if rows:
         store.ask(
@@ -55,9 +51,8 @@ def stale(connection, ids, most):
 
 
 def statuses(connection, ids):
-    """Return what is known of minions: rows of id, time and seconds since it was heard,
-    how many packages are managed, how many are not right, what can't be decided, and
-    how many packages lack a security update, and why what was heard is not so any more
+    """Return rows of id, time and seconds since it was heard, how many packages are managed, how many are
+    not right, what can't be decided, how many lack a security update, and why that is outdated
     """
     return store.ask(
         connection,

@@ -1,7 +1,4 @@
-"""The tables of package states in PostgreSQL.
-
-They are those of :mod:`saltext.package_states.store.schema`, over the connection of
-:mod:`saltext.package_states.store.connection`.
+"""The tables of package states in PostgreSQL, see :mod:`saltext.package_states.store.schema`.
 
 :depends: psycopg2
 """
@@ -14,12 +11,8 @@ from typing import NamedTuple
 
 import saltext.package_states.store.connection as connections
 import saltext.package_states.store.schema as schema
-from saltext.package_states.errors import (
-    InvalidInput,
-    NotThere,
-    Outdated,
-    PackageStateError,
-)
+from saltext.package_states import errors
+from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
 from saltext.package_states.model import item, names
 
 
@@ -38,7 +31,7 @@ class Revision(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state"""
+    """A state, and whether it is the own one of the minion with this name"""
 
     id: int  # that of the table
     name: str  # its name
@@ -74,15 +67,9 @@ def reading(opts):
 def writing(opts, commit=True, after=None):
     """Yield a connection in a transaction, which is the only one that writes states
 
-    Whoever writes holds a lock: a conflict of two states must not be saved by two people
-    at once, each of whom saw none. It is held until the files are written, which would
-    else be older than the states.
-
-    :param bool commit: False to roll back at the end
-    :param after: a function that is called without arguments after the end of the
-        transaction, while still nobody else writes; not if the transaction fails
-    :raises PackageStateError: says what PostgreSQL says, or that the tables are of
-        another version
+    Whoever writes holds a lock, until the files are written: two people must not save two halves of
+    a conflict. ``after`` is called at the end of the transaction, if that did not fail, while still
+    nobody else writes; without ``commit`` it is rolled back.
     """
     with connections.told():
         connection = connections.Connection(**connections.get_params(opts))
@@ -192,7 +179,6 @@ def create(connection, name, own):
 
 
 def rename(connection, where, name):
-    """Give a state another name"""
     if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
@@ -264,7 +250,12 @@ def revision_at(connection, where, day):
         where.id,
         day,
     )
-    return revision(connection, where, rows[0][0] or 0)
+    if rows[0][0] is None:
+        raise NotThere(
+            f"{where.name} had no revision by {day}; see package_states.history {where.name}, or"
+            " give revision=0, which asks for nothing."
+        )
+    return revision(connection, where, rows[0][0])
 
 
 def check(connection, where, seen):
@@ -272,7 +263,7 @@ def check(connection, where, seen):
     current = revision(connection, where)
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
-        raise Outdated(
+        raise errors.Outdated(
             f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
             f" saw {seen}; look at package_states.show {where.name} against={seen}, then"
             f" save again with revision={current.number}."
@@ -362,10 +353,9 @@ def note(connection, state_id, kind, target, priority, how):
 
 
 def changes(connection, ids):
-    """Return what became of states and of their assignments, the oldest first: rows of
-    the id of the state, the number, contents, parent, entries and entries before of a
-    revision, the kind, target and priority (None where it was taken away) of an
-    assignment, author, comment and time
+    """Return what became of states and of their assignments, the oldest first: rows of the id of the
+    state, number, contents, parent, entries and entries before of a revision, kind, target and
+    priority (None where it was taken away) of an assignment, author, comment and time
     """
     rows = ask(
         connection,

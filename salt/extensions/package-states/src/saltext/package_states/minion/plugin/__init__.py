@@ -1,8 +1,7 @@
 """The package managers' side of change detection: what tells the beacon ``pkgset``
 
-``notify.sh`` becomes ``/usr/bin/pkgset-notify``, which writes the cookie that the beacon
-looks at; each package manager that is there gets a hook that calls it. They need a
-shell and nothing of Salt's, as they run while Salt is upgraded, too.
+``notify.sh`` becomes ``/usr/bin/pkgset-notify``, which writes the cookie that the beacon looks at;
+a hook of each package manager calls it. They need nothing of Salt's, and run while it is upgraded.
 """
 
 import glob
@@ -22,17 +21,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _ZYPP = "/usr/lib/zypp/plugins/commit"
 # folders of dnf's own Python, which may be several
 _DNF4 = "/usr/lib/python3*/*-packages/dnf-plugins"
+_DNF5 = "/etc/dnf/libdnf5-plugins/actions.d"
 # by the folder that a package manager looks into: the file there, what it is made of, its mode
 _HOOKS = (
     ("/etc/dpkg/dpkg.cfg.d", "99pkgset-notify", "dpkg.cfg", 0o644),
     (_ZYPP, "pkgset-notify", "zypp.bash", 0o755),
     (_DNF4, "pkgset_notify.py", "dnf4.py", 0o644),
-    (
-        "/etc/dnf/libdnf5-plugins/actions.d",
-        "pkgset-notify.actions",
-        "dnf5.actions",
-        0o644,
-    ),
+    (_DNF5, "pkgset-notify.actions", "dnf5.actions", 0o644),
     ("/usr/lib/yum-plugins", "pkgset_notify.py", "yum.py", 0o644),
     ("/etc/yum/pluginconf.d", "pkgset_notify.conf", "yum.conf", 0o644),
 )
@@ -74,9 +69,8 @@ def _write(path, text, mode):
 def install(root=""):
     """Write the command and the hooks, or bring them up to date
 
-    :return: a dictionary with the paths ``written`` and those ``unchanged``
-    :raises Unsupported: if no package manager is there, or if a file is somebody
-        else's; nothing is written then
+    Returns the paths ``written`` and those ``unchanged``; raises :class:`Unsupported`, and writes
+    nothing, if no package manager is there, or if a file is somebody else's.
     """
     root = root.rstrip("/")
     found = hooks(root)
@@ -106,7 +100,6 @@ def install(root=""):
 
 
 def remove(root=""):
-    """Remove what :func:`install` wrote, hooks first, and return the paths"""
     root = root.rstrip("/")
     ours = [
         path for path in (*hooks(root), root + COMMAND) if MARK in (_read(path) or "")

@@ -1,6 +1,4 @@
-"""
-saltext-package-states; a plugin of dnf 4: tells Salt's beacon pkgset of transactions.
-"""
+"""saltext-package-states; a plugin of dnf 4: tells Salt's beacon pkgset of transactions."""
 
 import subprocess
 
@@ -10,16 +8,12 @@ NOTIFY = ["/usr/bin/pkgset-notify", "rpm"]
 
 
 class PkgsetNotify(dnf.Plugin):
-    """
-    dnf calls ``transaction`` when a transaction has succeeded.
-    """
+    """dnf calls ``transaction`` when a transaction has succeeded."""
 
     name = "pkgset_notify"
 
     def transaction(self):
-        """
-        Write the cookie; dnf has done its work, so nothing here may fail.
-        """
+        """Write the cookie; dnf has done its work, so nothing here may fail."""
         try:
             subprocess.call(NOTIFY)
         except OSError as exc:

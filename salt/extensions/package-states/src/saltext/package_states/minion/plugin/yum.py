@@ -1,8 +1,4 @@
-"""
-saltext-package-states; a plugin of yum: tells Salt's beacon pkgset of transactions.
-
-yum runs with Python 2, so this has to be what Python 2.6 understands.
-"""
+"""saltext-package-states; a plugin of yum, for Python 2.6: tells Salt's beacon pkgset of transactions."""
 
 import subprocess
 
@@ -14,9 +10,7 @@ NOTIFY = ["/usr/bin/pkgset-notify", "rpm"]
 
 
 def posttrans_hook(conduit):
-    """
-    Write the cookie after a transaction; yum has done its work, so nothing here may fail.
-    """
+    """Write the cookie after a transaction; yum has done its work, so nothing here may fail."""
     try:
         subprocess.call(NOTIFY)
     except (IOError, OSError) as exc:
