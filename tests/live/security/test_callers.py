@@ -125,6 +125,13 @@ def scene(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scen
             yield made
 
 
+@pytest.fixture(autouse=True)
+def _line(scene: Scene) -> Iterator[None]:
+    """Hang up after each test: a line that was lost and opened again would be left behind."""
+    yield
+    scene.line.close()
+
+
 def table(title: str) -> dict[tuple[str, str], str]:
     """Return a table of the page, by row and column."""
     text = (

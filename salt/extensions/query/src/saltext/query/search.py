@@ -15,6 +15,11 @@ import warnings
 
 from saltext.query.errors import QueryError
 
+TOO_LONG = (
+    "The query takes too much time: make its regular expressions or its target simpler, or"
+    " look at fewer items."
+)
+
 #: The longest pattern, in characters.
 MAX_PATTERN = 500
 
@@ -62,10 +67,7 @@ def limited(seconds):
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except _TimeUp:
-        raise QueryError(
-            "The query takes too much time: make its regular expressions or its target"
-            " simpler, or look at fewer items."
-        ) from None
+        raise QueryError(TOO_LONG) from None
     finally:
         signal.signal(signal.SIGVTALRM, handler)
 

@@ -6,7 +6,9 @@ import ipaddress
 import re
 
 from saltext.query.errors import QueryError
+from saltext.query.search import TOO_LONG
 
+import salt.exceptions
 import salt.utils.minions
 
 #: The types of targets that can be given.
@@ -147,7 +149,11 @@ class Target:
                     f"Give a nodegroup of the master's configuration, not {group!r:.80}."
                 )
         checks = salt.utils.minions.CkMinions(context.opts)
-        found = checks.check_minions(self.tgt, self.tgt_type, greedy=False)
+        try:
+            found = checks.check_minions(self.tgt, self.tgt_type, greedy=False)
+        except salt.exceptions.SaltInvocationError:
+            # a patched Salt has a limit of its own
+            raise QueryError(TOO_LONG) from None
         if "ssh_minions" not in found:
             # it has logged what is wrong, and found nothing
             raise QueryError(
