@@ -50,7 +50,6 @@ Row = namedtuple(
     defaults=[None, False],
 )
 
-
 # The folders of the files, with those of Uyuni
 DEFAULTS = {
     "pillar_data": "/srv/susemanager/pillar_data",

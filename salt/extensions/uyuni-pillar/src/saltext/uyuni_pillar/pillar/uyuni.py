@@ -13,15 +13,11 @@ same database and the same formulas.
       pass: spacewalk
 
     ext_pillar:
-      - uyuni:
-          formulas:
-            - /usr/share/salt-formulas/metadata
-            - /usr/share/susemanager/formulas/metadata
-            - /srv/formula_metadata
-          lenient: False
+      - uyuni: {}
 
 formulas
-    Folders with formulas, by default these. The first one that has a formula counts.
+    Folders with formulas, by default :data:`saltext.uyuni_pillar.formula.FOLDERS`. The
+    first one that has a formula counts.
 
 lenient
     Leave out a formula that cannot be used and a row that is no JSON object, and write

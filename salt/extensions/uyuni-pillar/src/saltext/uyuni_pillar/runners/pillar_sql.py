@@ -5,16 +5,8 @@ Import Uyuni's pillar files into PostgreSQL, and compare pillars
 
 The functions read and write the table ``suseSaltPillars`` in the database of the option
 ``postgres``, see :mod:`salt.pillar.postgres`. The minions, groups and organizations must
-be in the tables of Uyuni. For the files see :mod:`saltext.uyuni_pillar.layout`.
-
-Options of the master, with their defaults:
-
-.. code-block:: yaml
-
-    pillar_sql:
-      pillar_data: /srv/susemanager/pillar_data
-      static_data: /usr/share/susemanager/pillar_data
-      formula_data: /srv/susemanager/formula_data
+be in the tables of Uyuni. For the files see :mod:`saltext.uyuni_pillar.layout`; the option
+``pillar_sql`` of the master may name other folders than its ``DEFAULTS``.
 """
 
 import os
