@@ -190,7 +190,7 @@ def step(stage: Stage, draw: random.Random) -> None:
         stage.check()
 
 
-@pytest.mark.parametrize("sequences", [40, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("sequences", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_no_decision_on_what_was_taken_back(stage: Stage, sequences: int) -> None:
     """Each pillar is whole or has errors, and each decision is by the role that the database had when it was made.
 

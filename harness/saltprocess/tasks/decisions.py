@@ -72,13 +72,18 @@ class Master:
         entries = {
             kind: salt.utils.mine.wrap_acl_structure("secret", TARGETS[kind].format(role), kind) for kind in ALLOWED
         }
-        self._aes._mine({"id": OWNER, "data": entries})
+        self._minions("_mine", {"id": OWNER, "data": entries})
         for minion in minions:
-            self._aes._mine({"id": minion, "data": {"public": "value"}})
+            self._minions("_mine", {"id": minion, "data": {"public": "value"}})
+
+    def _minions(self, function: str, load: dict[str, Any]) -> Any:
+        """Return what a function for minions answers, as a worker calls it."""
+        return self._aes.run_func(function, load)[0]
 
     def pillar(self, minion: str, grains: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
         """Return the pillar that a minion asks for, as when it refreshes it (`clean_cache`) or applies states."""
-        found: dict[str, Any] = self._aes._pillar({"id": minion, "grains": grains, "saltenv": "base", **asked})
+        load = {"id": minion, "grains": grains, "saltenv": "base", **asked}
+        found: dict[str, Any] = self._minions("_pillar", load)
         return found
 
     def decide(self, minion: str) -> dict[str, list[str]]:
@@ -90,11 +95,11 @@ class Master:
                 if minion in self._checker.check_minions(target.format(role), kind)["minions"]:
                     made.append(f"target {kind}")
                 asked = {"id": OWNER, "tgt": target.format(role), "tgt_type": kind, "fun": "public"}
-                if minion in self._aes._mine_get(asked):
+                if minion in self._minions("_mine_get", asked):
                     made.append(f"mine of {kind}")
         made = found[self._roles[0]]
         for kind in ALLOWED:
-            if self._aes._mine_get({"id": minion, "tgt": OWNER, "tgt_type": "glob", "fun": kind}):
+            if self._minions("_mine_get", {"id": minion, "tgt": OWNER, "tgt_type": "glob", "fun": kind}):
                 made.append(f"mine for {kind}")
         job = {"user": USER, "key": KEY, "fun": "test.ping", "arg": [], "tgt": minion, "tgt_type": "glob"}
         answer = asyncio.run(self._clear.publish({**job, "ret": "", "jid": "", "kwargs": {"nocache": True}}))
