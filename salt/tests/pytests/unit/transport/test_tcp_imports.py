@@ -18,9 +18,7 @@ def _imported(code):
     """
     Return which of master and minion a process has that runs this code.
     """
-    code += (
-        "\nimport sys; print(*({'salt.master', 'salt.minion'}.intersection(sys.modules)))"
-    )
+    code += "\nimport sys; print(*{'salt.master', 'salt.minion'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
