@@ -6,7 +6,8 @@
 -- What is different from the RFC: a row without a target is unique by category, a pillar is an object, the order of rows is complete
 -- (scope, id of the group, category), a minion that is not known gets no row at all.
 --
--- Where Uyuni's own table suseSaltPillar is, it stays as Uyuni made it. It gets an index, and suseSaltPillars is a view of it.
+-- Where Uyuni's own table suseSaltPillar is, its columns stay as Uyuni made them, and suseSaltPillars is a view of it. It gets an index by
+-- which a row without a target is unique, and refuses what is no object: both as in a table of our own.
 
 \set ON_ERROR_STOP on
 
@@ -61,28 +62,15 @@ $$;
 
 SELECT suse_salt_pillar_trusted();
 
--- Over the table of Uyuni. The index is for the one scope for which Uyuni has none, whose rows the function finds by their level.
+-- The table of Uyuni, or one of our own
 DO $$
-BEGIN
-  IF to_regclass('suseSaltPillar') IS NULL THEN
-    RETURN;
-  END IF;
-  CREATE OR REPLACE VIEW suseSaltPillars AS
-    SELECT id, server_id, group_id, org_id, category, pillar,
-      CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END AS level
-    FROM suseSaltPillar;
-  ALTER VIEW suseSaltPillars ALTER COLUMN id SET DEFAULT pg_catalog.nextval('suse_salt_pillar_id_seq'::regclass);
-  CREATE INDEX IF NOT EXISTS suse_salt_pillar_global_idx ON suseSaltPillar (category) WHERE
-    CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END = 0;
-END
-$$;
-
--- A table of our own
-DO $$
-DECLARE
-  bad TEXT;
 BEGIN
   IF to_regclass('suseSaltPillar') IS NOT NULL THEN
+    CREATE OR REPLACE VIEW suseSaltPillars AS
+      SELECT id, server_id, group_id, org_id, category, pillar,
+        CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END AS level
+      FROM suseSaltPillar;
+    ALTER VIEW suseSaltPillars ALTER COLUMN id SET DEFAULT pg_catalog.nextval('suse_salt_pillar_id_seq'::regclass);
     RETURN;
   END IF;
 
@@ -99,11 +87,18 @@ BEGIN
       UNIQUE (org_id, category),
       CONSTRAINT suse_salt_pillar_only_one_target CHECK (num_nonnulls(server_id, group_id, org_id) <= 1)
   );
+END
+$$;
 
-  -- Rows that break the new rules are named before anything is changed, as PostgreSQL's own message names the constraint only
+-- Rows that break the rules are named before anything else is changed, as PostgreSQL's own message names the constraint only
+DO $$
+DECLARE
+  place TEXT := CASE WHEN to_regclass('suseSaltPillar') IS NULL THEN 'suseSaltPillars' ELSE 'suseSaltPillar' END;
+  bad TEXT;
+BEGIN
   SELECT string_agg(id::TEXT, ', ' ORDER BY id) INTO bad FROM suseSaltPillars WHERE jsonb_typeof(pillar) <> 'object';
   IF bad IS NOT NULL THEN
-    RAISE EXCEPTION 'the pillar is no JSON object in these rows of suseSaltPillars: %', bad
+    RAISE EXCEPTION 'the pillar is no JSON object in these rows of %: %', place, bad
       USING HINT = 'Correct or delete them, then run pillar.sql again.';
   END IF;
   SELECT string_agg(category, ', ' ORDER BY category) INTO bad FROM (
@@ -111,18 +106,31 @@ BEGIN
     GROUP BY category HAVING count(*) > 1
   ) AS twice;
   IF bad IS NOT NULL THEN
-    RAISE EXCEPTION 'suseSaltPillars has more than one global row of these categories: %', bad
+    RAISE EXCEPTION '% has more than one global row of these categories: %', place, bad
       USING HINT = 'Keep one of each, then run pillar.sql again.';
+  END IF;
+
+  -- What is there was looked at above, and is not read again while nobody may write
+  IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = place::REGCLASS AND conname = 'suse_salt_pillar_object') THEN
+    EXECUTE 'ALTER TABLE ' || place || ' ADD CONSTRAINT suse_salt_pillar_object CHECK (jsonb_typeof(pillar) = ''object'') NOT VALID';
+  END IF;
+END
+$$;
+
+-- For the one scope for which Uyuni has no index, whose rows the function finds by their level
+DO $$
+BEGIN
+  IF to_regclass('suseSaltPillar') IS NOT NULL THEN
+    DROP INDEX IF EXISTS suse_salt_pillar_global_idx;
+    CREATE UNIQUE INDEX IF NOT EXISTS suse_salt_pillar_global_uq ON suseSaltPillar (category) WHERE
+      CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END = 0;
+    RETURN;
   END IF;
 
   -- 0 everyone, 1 organisation, 2 group, 3 minion
   ALTER TABLE suseSaltPillars ADD COLUMN IF NOT EXISTS level SMALLINT NOT NULL GENERATED ALWAYS AS (
       CASE WHEN server_id IS NOT NULL THEN 3 WHEN group_id IS NOT NULL THEN 2 WHEN org_id IS NOT NULL THEN 1 ELSE 0 END
   ) STORED;
-
-  IF NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'suseSaltPillars'::regclass AND conname = 'suse_salt_pillar_object') THEN
-    ALTER TABLE suseSaltPillars ADD CONSTRAINT suse_salt_pillar_object CHECK (jsonb_typeof(pillar) = 'object');
-  END IF;
 
   -- A pillar of 2 KB and more is compressed, and a fetch undoes that for each row, which takes less with lz4. Rows that are there keep what
   -- they have. A server before version 14 cannot parse this, one that was built without lz4 refuses it: either goes on with its default.

@@ -9,7 +9,7 @@ import pytest
 
 from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, patched
-from tests.live.pillar_files import UYUNI
+from tests.live.pillar_files import UYUNI, install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,22 +148,34 @@ def test_unknown_minion_gets_nothing(empty: sources.Database) -> None:
     assert ask(empty, "stranger") == []
 
 
+@pytest.fixture(params=["ours", "uyuni"])
+def guarded(server: Postgres, request: pytest.FixtureRequest) -> sources.Database:
+    """Return a database with one row of everyone, in our table, and in Uyuni's."""
+    made = sources.make(server, f"guarded_{abs(hash(request.node.name))}")
+    install(made, "uyuni.sql")
+    made.run("INSERT INTO web_customer VALUES (1, 'one'); INSERT INTO rhnServerGroup VALUES (1, 'a', '', 1)")
+    if request.param == "uyuni":
+        made.run(UYUNI)
+    install(made, "pillar.sql", "pillar.sql")
+    made.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{}')")
+    return made
+
+
 @pytest.mark.parametrize(
     ("columns", "values", "constraint"),
     [
         ("category, pillar", "'a', '{}'", "suse_salt_pillar_global_uq"),
         ("org_id, category, pillar", "1, 'a', '5'", "suse_salt_pillar_object"),
         ("org_id, category, pillar", "1, 'a', '[1]'", "suse_salt_pillar_object"),
-        ("org_id, group_id, category, pillar", "1, 1, 'a', '{}'", "suse_salt_pillar_only_one_target"),
+        ("org_id, group_id, category, pillar", "1, 1, 'a', '{}'", "violates check constraint"),
     ],
     ids=["second global row", "scalar", "array", "two targets"],
 )
-def test_bad_rows_are_refused(empty: sources.Database, columns: str, values: str, constraint: str) -> None:
-    """The schema refuses what no pillar can be."""
-    empty.run("INSERT INTO suseSaltPillars (category, pillar) VALUES ('a', '{}')")
+def test_bad_rows_are_refused(guarded: sources.Database, columns: str, values: str, constraint: str) -> None:
+    """The schema refuses what no pillar can be, in Uyuni's own table as well."""
     with pytest.raises(psycopg2.IntegrityError, match=constraint):
-        empty.run(f"INSERT INTO suseSaltPillars ({columns}) VALUES ({values})")  # noqa: S608 - from above
-    assert empty.count() == 1
+        guarded.run(f"INSERT INTO suseSaltPillars ({columns}) VALUES ({values})")  # noqa: S608 - from above
+    assert guarded.count() == 1
 
 
 @pytest.mark.parametrize("form", ["rfc", "improved", "target"])
@@ -214,21 +226,30 @@ def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
     assert made.run("SELECT DISTINCT level FROM suseSaltPillars ORDER BY 1") == [(0,), (1,), (2,), (3,)]
 
 
+@pytest.mark.parametrize("kind", ["rfc", "uyuni"])
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ("('a', '{}'), ('a', '{}'), ('b', '{}')", "more than one global row of these categories: a"),
-        ("('a', '{}'), ('b', '[1]'), ('c', '5')", "no JSON object in these rows of suseSaltPillars: 2, 3"),
+        ("(1, 'a', '{}'), (2, 'a', '{}'), (3, 'b', '{}')", "more than one global row of these categories: a"),
+        ("(1, 'a', '{}'), (2, 'b', '[1]'), (3, 'c', '5')", "no JSON object in these rows of suseSaltPillars?: 2, 3"),
     ],
 )
-def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, rows: str, message: str) -> None:
-    """Rows that break the new rules stop the upgrade before it changes anything."""
-    made = sources.make(server, f"refused_{abs(hash(rows))}", "rfc")
-    made.run(f"INSERT INTO suseSaltPillars (category, pillar) VALUES {rows}")  # noqa: S608 - from above
+def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, kind: str, rows: str, message: str) -> None:
+    """Rows that break the new rules stop the upgrade before it changes anything, of the RFC's table and of Uyuni's."""
+    made = sources.make(server, f"refused_{abs(hash(rows + kind))}", "rfc")
+    table = "suseSaltPillars"
+    if kind == "uyuni":
+        made.run(f"DROP TABLE suseSaltPillars; {UYUNI}")
+        table = "suseSaltPillar"
+    made.run(f"INSERT INTO {table} (id, category, pillar) OVERRIDING SYSTEM VALUE VALUES {rows}")  # noqa: S608 - from above
+    shape = (
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = %s::regclass UNION ALL SELECT count(*) FROM pg_constraint"
+    )
+    before = made.run(shape, table)
     with pytest.raises(psycopg2.errors.RaiseException, match=message):
         schema.install_form(made.server.dsn, schema.FORMS["improved"])
-    columns = "SELECT count(*) FROM information_schema.columns WHERE table_name = 'susesaltpillars'"
-    assert (made.count(), made.run(columns)) == (3, [(6,)])
+    assert made.run(f"SELECT count(*) FROM {table}") == [(3,)]  # noqa: S608 - from above
+    assert made.run(shape, table) == before
 
 
 def test_function_uses_indexes(server: Postgres) -> None:

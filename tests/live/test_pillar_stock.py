@@ -88,6 +88,16 @@ def test_json_needs_no_flag(salt: Salt, database: sources.Database) -> None:
     assert found == (on_stock if salt.process.tree == "stock" else {"a": 1})
 
 
+def test_json_in_a_column_of_bytes(salt: Salt, database: sources.Database) -> None:
+    """With `as_json` a bytea is read as text is."""
+    for value in ("'{\"\u00e9\": 1}'", "convert_to('{\"\u00e9\": 1}', 'UTF8')"):
+        found = compiled(salt, database, {"query": f"SELECT {value}", "as_json": True})
+        if "convert" in value and salt.process.tree == "stock":
+            assert "must decode to a dict, got memoryview" in str(found["_errors"])
+        else:
+            assert found == {"\u00e9": 1}
+
+
 def test_connections_are_kept(salt: Salt, database: sources.Database) -> None:
     """Stock opens one for each pillar."""
     pids = {compiled(salt, database, "SELECT 'pid', pg_backend_pid()::text")["pid"] for _ in range(20)}

@@ -74,3 +74,13 @@ def _of_kind(kind, pairs):
     found = kind()
     found.update(pairs)
     return found
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_text_that_a_driver_returns_as_bytes_is_decoded(kind):
+    """
+    Each driver has a type of its own for a column of bytes, such as bytea
+    """
+    rows = [(kind('{"é": [1]}'.encode()),), (kind(b'{"b": {"c": 2}}'),)]
+    query = {"query": "SELECT 1", "as_json": True}
+    assert FakePillar(rows).fetch("web1", {}, query) == {"é": [1], "b": {"c": 2}}

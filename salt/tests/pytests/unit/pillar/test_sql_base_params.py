@@ -350,6 +350,21 @@ def test_adapter_without_a_style_passes_listed_params():
     assert pillar.cursor.queries == ["SELECT web1, web1"]
 
 
+def test_queries_without_params_are_extracted_as_before():
+    """
+    Adapters outside of Salt compare them in their own tests
+    """
+    listed = {"query": "SELECT %s", "params": ["minion_id"]}
+    found = FormatPillar().extract_queries(["SELECT 1", ["SELECT 2", 1]], {"a": listed})
+    rest = {"as_list": False, "as_json": False, "with_lists": None}
+    rest["ignore_null"] = False
+    assert found == [
+        [None, {"query": "SELECT 1", "depth": 0, **rest}],
+        [None, {"query": "SELECT 2", "depth": 1, **rest}],
+        ["a", {**listed, "depth": 0, **rest}],
+    ]
+
+
 def test_adapter_may_generate_queries_that_have_no_params():
     pillar = OwnQueriesPillar()
     pillar.fetch("web1", {}, "SELECT %s, %s", "SELECT %(minion_id)s")

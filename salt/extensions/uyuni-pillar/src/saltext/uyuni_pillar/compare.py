@@ -42,9 +42,7 @@ def _difference(one, other):
 
 
 def _same(one, other):
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return _difference(one, other) is None
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and not any(map(_difference, one, other))
     # -0.0 is equal to 0.0
     return type(one) is type(other) and repr(one) == repr(other)

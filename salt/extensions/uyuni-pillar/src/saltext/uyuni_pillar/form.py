@@ -100,11 +100,11 @@ def _entries(prototype, value, path):
     _mapping(prototype, path, "is its $prototype")
     if prototype.get("$type", "group") != "group":
         return value
+
+    def fill_entry(entry):
+        return _fill(prototype, {"entry": entry}, ENTRY, path)
+
     if prototype.get("$key") is None:
-        entries = value if isinstance(value, list) else []
-        return [_fill(prototype, {"entry": entry}, ENTRY, path) for entry in entries]
-    entries = value if isinstance(value, dict) else {}
-    return {
-        key: _fill(prototype, {"entry": entry}, ENTRY, path)
-        for key, entry in entries.items()
-    }
+        return [*map(fill_entry, value)] if isinstance(value, list) else []
+    pairs = value.items() if isinstance(value, dict) else ()
+    return {key: fill_entry(entry) for key, entry in pairs}

@@ -50,7 +50,6 @@ Row = namedtuple(
     defaults=[None, False],
 )
 
-
 # The folders of the files, with those of Uyuni
 DEFAULTS = {
     "pillar_data": "/srv/susemanager/pillar_data",
@@ -149,10 +148,16 @@ class Source:
             level, owner, category = places[0]
             pillar = document.read(path)
             document.check(pillar)
-            if level == 3 and not category.startswith(FORMULA):
-                _check_owner(owner, category, pillar)
-            if level == 2 and category.startswith(FORMULA) and path.endswith(".sls"):
+            is_formula = category.startswith(FORMULA)
+            if level == 2 and is_formula and path.endswith(".sls"):
                 raise BadFile(f"{category} is what a formula would be called")
+            is_general = ORGANIZATION in pillar
+            if level == 3 and not is_formula and is_general != (category == GENERAL):
+                # left by a minion that is gone, and whose id ends like a category
+                raise BadFile(
+                    f"it {'has' if is_general else 'has no'} {ORGANIZATION}, so it is"
+                    f" not {category} of {owner}: move it away"
+                )
         except BadFile as err:
             self.bad[path] = str(err)
             return None
@@ -189,16 +194,3 @@ def _stems(folder, pattern):
     """
     paths = glob.glob(os.path.join(glob.escape(folder), pattern))
     return [(os.path.splitext(os.path.basename(path))[0], path) for path in paths]
-
-
-def _check_owner(minion, category, pillar):
-    """
-    Raise BadFile if a file was left by a minion that is gone, and whose id ends like a
-    category
-    """
-    is_general = ORGANIZATION in pillar
-    if is_general != (category == GENERAL):
-        raise BadFile(
-            f"it {'has' if is_general else 'has no'} {ORGANIZATION}, so it is not"
-            f" {category} of {minion}: move it away"
-        )

@@ -35,9 +35,9 @@ KNOWN = """
 
 # The first change of a row after a time says what it was then. A minion was in a group
 # if it is now, unless it has joined or left it an odd number of times since.
-PAST = """
-    WITH groups AS MATERIALIZED (
-        SELECT ARRAY(
+PAST = f"""
+    WITH asked AS MATERIALIZED (
+        SELECT %(server)s AS server_id, %(organization)s AS org_id, ARRAY(
             SELECT number FROM (
                 SELECT server_group_id FROM rhnServerGroupMembers
                 WHERE server_id = %(server)s
@@ -45,30 +45,19 @@ PAST = """
                 SELECT group_id FROM suseSaltPillarMoved
                 WHERE server_id = %(server)s AND changed > %(at)s::timestamptz
             ) AS moved (number) GROUP BY number HAVING count(*) %% 2 = 1
-        ) AS numbers
+        ) AS groups
     ), pillars AS NOT MATERIALIZED (
         SELECT server_id, group_id, org_id, category, pillar, NULL AS change
-        FROM {table}
+        FROM {{table}}
         UNION ALL
         SELECT server_id, group_id, org_id, category,
             CASE WHEN before IS NULL AND after IS NULL THEN 'null' ELSE before END, id
         FROM suseSaltPillarHistory WHERE changed > %(at)s::timestamptz
-    ), found AS (
-        SELECT 0 AS level, 0 AS owner, category, pillar, change FROM pillars
-        WHERE server_id IS NULL AND group_id IS NULL AND org_id IS NULL
-        UNION ALL
-        SELECT 1, org_id, category, pillar, change FROM pillars
-        WHERE server_id IS NULL AND group_id IS NULL AND org_id = %(organization)s
-        UNION ALL
-        SELECT 2, group_id, category, pillar, change FROM pillars
-        WHERE server_id IS NULL
-            AND group_id = ANY ((SELECT numbers FROM groups)::numeric[])
-        UNION ALL
-        SELECT 3, server_id, category, pillar, change FROM pillars
-        WHERE server_id = %(server)s
     )
     SELECT level, category, pillar FROM (
-        SELECT DISTINCT ON (level, owner, category) * FROM found
+        SELECT DISTINCT ON (level, owner, category) * FROM (
+            {uyuni.ROWS.format(columns="category, pillar, change").format(table="pillars")}
+        ) AS found
         ORDER BY level, owner, category, change
     ) AS past
     WHERE pillar IS NOT NULL ORDER BY level, owner, category COLLATE "C"

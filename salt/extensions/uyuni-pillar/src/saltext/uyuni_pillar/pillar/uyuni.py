@@ -13,15 +13,11 @@ same database and the same formulas.
       pass: spacewalk
 
     ext_pillar:
-      - uyuni:
-          formulas:
-            - /usr/share/salt-formulas/metadata
-            - /usr/share/susemanager/formulas/metadata
-            - /srv/formula_metadata
-          lenient: False
+      - uyuni: {}
 
 formulas
-    Folders with formulas, by default these. The first one that has a formula counts.
+    Folders with formulas, by default :data:`saltext.uyuni_pillar.formula.FOLDERS`. The
+    first one that has a formula counts.
 
 lenient
     Leave out a formula that cannot be used and a row that is no JSON object, and write
@@ -63,26 +59,31 @@ TABLES = ("suseSaltPillar", "suseSaltPillars")
 # The levels whose formulas are forms to be filled in
 GROUP, MINION = 2, 3
 
-QUERY = """
+# The rows of the minion ``asked`` by level and owner
+ROWS = """
+    SELECT 0 AS level, 0 AS owner, {columns} FROM {{table}}
+    WHERE server_id IS NULL AND group_id IS NULL AND org_id IS NULL
+    UNION ALL
+    SELECT 1, org_id, {columns} FROM {{table}}
+    WHERE server_id IS NULL AND group_id IS NULL AND org_id = (SELECT org_id FROM asked)
+    UNION ALL
+    SELECT 2, group_id, {columns} FROM {{table}}
+    WHERE server_id IS NULL AND group_id = ANY ((SELECT groups FROM asked)::numeric[])
+    UNION ALL
+    SELECT 3, server_id, {columns} FROM {{table}}
+    WHERE server_id = (SELECT server_id FROM asked)
+"""
+QUERY = f"""
     WITH asked AS MATERIALIZED (
-        SELECT m.server_id, s.org_id FROM suseMinionInfo AS m
+        SELECT m.server_id, s.org_id, ARRAY(
+            SELECT server_group_id FROM rhnServerGroupMembers AS g
+            WHERE g.server_id = m.server_id
+        ) AS groups
+        FROM suseMinionInfo AS m
         JOIN rhnServer AS s ON s.id = m.server_id WHERE m.minion_id = %s
     )
     SELECT level, category, pillar FROM (
-        SELECT 0 AS level, 0 AS owner, category, pillar FROM {table}
-        WHERE server_id IS NULL AND group_id IS NULL AND org_id IS NULL
-        UNION ALL
-        SELECT 1, org_id, category, pillar FROM {table}
-        WHERE org_id = (SELECT org_id FROM asked)
-        UNION ALL
-        SELECT 2, group_id, category, pillar FROM {table}
-        WHERE group_id = ANY (ARRAY(
-            SELECT server_group_id FROM rhnServerGroupMembers
-            WHERE server_id = (SELECT server_id FROM asked)
-        ))
-        UNION ALL
-        SELECT 3, server_id, category, pillar FROM {table}
-        WHERE server_id = (SELECT server_id FROM asked)
+        {ROWS.format(columns="category, pillar")}
     ) AS found
     ORDER BY level, owner, category COLLATE "C"
 """
@@ -127,8 +128,7 @@ def _rows(minion_id):
                 cursor.execute(QUERY.format(table=find_table(cursor)), (minion_id,))
                 return cursor.fetchall()
         except psycopg2.Error as err:
-            is_broken = not err.pgcode or err.pgcode.startswith(BROKEN)
-            if tries_left and is_broken:
+            if tries_left and (err.pgcode or BROKEN[0]).startswith(BROKEN):
                 log.warning(
                     "The connection to Uyuni's database broke, trying again: %s", err
                 )

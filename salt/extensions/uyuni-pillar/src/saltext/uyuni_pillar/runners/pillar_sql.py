@@ -5,16 +5,8 @@ Import Uyuni's pillar files into PostgreSQL, and compare pillars
 
 The functions read and write the table ``suseSaltPillars`` in the database of the option
 ``postgres``, see :mod:`salt.pillar.postgres`. The minions, groups and organizations must
-be in the tables of Uyuni. For the files see :mod:`saltext.uyuni_pillar.layout`.
-
-Options of the master, with their defaults:
-
-.. code-block:: yaml
-
-    pillar_sql:
-      pillar_data: /srv/susemanager/pillar_data
-      static_data: /usr/share/susemanager/pillar_data
-      formula_data: /srv/susemanager/formula_data
+be in the tables of Uyuni. For the files see :mod:`saltext.uyuni_pillar.layout`; the option
+``pillar_sql`` of the master may name other folders than its ``DEFAULTS``.
 """
 
 import os
@@ -59,17 +51,6 @@ def _is_minion(opts):
     )
 
 
-def _folders():
-    folders = {**layout.DEFAULTS, **(__opts__.get(OPTION) or {})}
-    needed = folders["pillar_data"], folders["formula_data"]
-    if not any(map(os.path.isdir, needed)):
-        raise salt.exceptions.CommandExecutionError(
-            f"There is neither {' nor '.join(needed)}: name the folders in the option"
-            f" {OPTION} of the master"
-        )
-    return folders
-
-
 def import_files(dry_run=False):
     """
     Import Uyuni's pillar and formula files into the table, all in one
@@ -89,7 +70,13 @@ def import_files(dry_run=False):
 
         salt-run pillar_sql.import_files dry_run=True
     """
-    folders = _folders()
+    folders = {**layout.DEFAULTS, **(__opts__.get(OPTION) or {})}
+    needed = folders["pillar_data"], folders["formula_data"]
+    if not any(map(os.path.isdir, needed)):
+        raise salt.exceptions.CommandExecutionError(
+            f"There is neither {' nor '.join(needed)}: name the folders in the option"
+            f" {OPTION} of the master"
+        )
     # reading takes its time, so nothing is locked meanwhile
     with table.transaction(__opts__) as connection:
         fleet = table.Fleet(connection)
@@ -195,14 +182,9 @@ def preview(category, pillar=None, minion=None, group=None, organization=None):
         raise salt.exceptions.SaltInvocationError(
             "A row has one owner: name a minion, a group or an organization"
         )
-    try:
-        document.check(pillar)
-        if not isinstance(pillar, (dict, type(None))):
-            raise document.BadFile
-    except document.BadFile:
-        raise salt.exceptions.SaltInvocationError(
-            "A pillar is a mapping that JSON can hold"
-        ) from None
+    if not isinstance(pillar, (dict, type(None))):
+        raise salt.exceptions.SaltInvocationError("A pillar is a mapping")
+    document.check(pillar)
     ((level, owner),) = owners or [(0, None)]
     with table.transaction(__opts__) as connection:
         return past.preview(
