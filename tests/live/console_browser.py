@@ -16,11 +16,27 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
     from playwright.sync_api import ConsoleMessage, Page, Request
 
-__all__ = ["Browser", "browser", "expect"]
+__all__ = ["Browser", "browser", "expect", "settle"]
 
 # no GPU and no namespace of its own: tests may run as root in a container
 OPTIONS = ["--no-sandbox", "--disable-gpu"]
 EAUTH = "sharedsecret"
+# counts the requests of a page that are under way, without the stream of events, which has no end
+COUNT_REQUESTS = """
+window.underWay = 0;
+{
+  const real = window.fetch;
+  window.fetch = async (...given) => {
+    if (String(given[0]).includes("/events")) return real(...given);
+    window.underWay += 1;
+    try { return await real(...given); } finally { window.underWay -= 1; }
+  };
+}
+"""
+SETTLE = """async () => {
+  for (let quiet = 0; quiet < 10; quiet = window.underWay ? 0 : quiet + 1)
+    await new Promise((resolve) => setTimeout(resolve, 100));
+}"""
 
 
 class Served(Protocol):
@@ -59,6 +75,7 @@ class Browser:
 
         try:
             page = context.new_page()
+            page.add_init_script(COUNT_REQUESTS)
             page.on("console", heard)
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("request", asked)
@@ -72,6 +89,11 @@ class Browser:
             assert not faults, faults
         finally:
             context.close()
+
+
+def settle(page: Page) -> None:
+    """Wait until the page has asked nothing for a second."""
+    page.evaluate(SETTLE)
 
 
 def sign_in(page: Page, user: str, password: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from patches import wheels
 from patches.layout import Layout
 from tests.live.console_bed import USERS, ConsoleBed, console_bed, page_folder, without_browser
-from tests.live.console_browser import Browser, browser, expect, sign_in
+from tests.live.console_browser import Browser, browser, expect, settle, sign_in
 from tests.live.query_rows import grains_are_cached
 
 if TYPE_CHECKING:
@@ -35,14 +35,6 @@ MINIONS = 1000
 REAL = "real-1"
 UNAUTHORIZED = 401
 PAGES = ["queue", "fleet", "states", "states/web", "package/nginx", "minion/minion-00001"]
-# no request came for so long
-SETTLED = """async () => {
-  const asked = () => performance.getEntriesByType("resource").length;
-  for (let last = -1; last !== asked();) {
-    last = asked();
-    await new Promise((resolve) => setTimeout(resolve, 3000));
-  }
-}"""
 HOSTILE = ["<img src=x onerror=alert(1)>", "</td><script>alert(1)</script>", "\u202egnp.exe", "\x1b[31mred", "=1+1"]
 
 
@@ -363,8 +355,7 @@ def test_rights_in_the_page(chromium: Browser, console: ConsoleBed, user: str) -
             labels: set[str] = set()
             for name in PAGES:
                 page.goto(f"{console.url}#/{name}")
-                page.wait_for_timeout(500)
-                page.evaluate(SETTLED)
+                settle(page)
                 labels |= set(page.evaluate(LABELS))
     finally:
         console.run("job_handler.cancel", console.run("job_handler.list")[-1]["jid"])
@@ -476,7 +467,7 @@ def test_accessible(chromium: Browser, console: ConsoleBed, axe: str, name: str,
     """axe-core finds nothing, on a wide and on a narrow window."""
     with chromium.page(console, "saltbed", width=width) as page:
         page.goto(f"{console.url}#/{name}")
-        page.evaluate(SETTLED)
+        settle(page)
         page.evaluate(axe)
         found = page.evaluate(
             "axe.run().then((one) => one.violations.map((v) => [v.id, v.nodes.map((n) => n.html).slice(0, 3)]))"
@@ -491,11 +482,11 @@ def test_screenshots(page: Page, console: ConsoleBed, root: Path, tmp_path: Path
     """Take the pictures of the docs; they go there if they are missing."""
     page.goto(f"{console.url}#/states/web")
     expect(page.get_by_role("table", name="Revisions")).to_be_visible(timeout=30_000)
-    page.evaluate(SETTLED)
+    settle(page)
     page.screenshot(path=tmp_path / "console-states.png")
     page.goto(f"{console.url}#/fleet")
     expect(page.get_by_role("meter").first).to_be_visible(timeout=30_000)
-    page.evaluate(SETTLED)
+    settle(page)
     page.screenshot(path=tmp_path / "console-fleet.png")
     page.goto(f"{console.url}#/queue")
     expect(page.get_by_role("button", name="Pause…")).to_be_visible(timeout=30_000)
@@ -525,7 +516,7 @@ UNREACHED = """(controls) => [...document.querySelectorAll(controls)].filter(
 def test_every_control_by_keyboard(page: Page, console: ConsoleBed, name: str) -> None:
     """Tab reaches all that one can click or change."""
     page.goto(f"{console.url}#/{name}")
-    page.evaluate(SETTLED)
+    settle(page)
     for _ in range(page.locator(CONTROLS).count() + 5):
         page.keyboard.press("Tab")
         page.evaluate("document.activeElement.reached = true")

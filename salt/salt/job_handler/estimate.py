@@ -72,10 +72,11 @@ class Estimate:
     @staticmethod
     def _ends(times, count, age):
         """
-        Yield ``(seconds, how many)``: when leases of a wave end that are so old.
+        Yield ``(seconds, how many)``: when leases of a wave end that are so old. Of those
+        that are older than any before that is not known.
         """
-        left = times[bisect.bisect_right(times, age) :] or [2 * age]
-        steps = min(STEPS, count)
+        left = times[bisect.bisect_right(times, age) :]
+        steps = min(STEPS, count) if left else 0
         for step in range(steps):
             seconds = left[int((step + 0.5) * len(left) / steps)] - age
             yield seconds, (step + 1) * count // steps - step * count // steps

@@ -158,12 +158,17 @@ async def enter(
     ret = Handover(opts, event, section, clear_load, minions)
     for jid in _killed(clear_load):
         await ret.cancel(jid)
-    if exempt(section, clear_load["fun"]):
-        ret.direct = True
-        return ret if ret.cancelled else None
-    if salt.job_handler.is_question(clear_load.get("jid") or ""):
+    at_once = exempt(section, clear_load["fun"])
+    if salt.job_handler.is_question(clear_load.get("jid") or "") and not (
+        # a syndic passes on what its master of masters asks
+        at_once
+        and clear_load["fun"] in ("saltutil.running", "saltutil.find_job")
+    ):
         ret.refuse("Choose another job id: those that end in _0 are the job handler's.")
         return ret
+    if at_once:
+        ret.direct = True
+        return ret if ret.cancelled else None
     user = clear_load["user"]
     ret.privileged = auth_type == "user" and (
         user in ("root", opts.get("user")) or user.startswith("sudo_")

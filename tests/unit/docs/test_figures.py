@@ -6,6 +6,7 @@ Numbers in code, in commands and in tables of options are none. A limit or a tim
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -96,3 +97,11 @@ def test_allowed_words_are_in_the_pages(root: Path) -> None:
 def test_what_looks_measured(text: str, found: bool) -> None:  # noqa: FBT001 - a verdict
     """Units behind a number are found in sentences and tables, and not in code, options, markers and comments."""
     assert bool(measurements(text)) is found
+
+
+def test_the_caption_of_the_picture_counts_its_requests(root: Path) -> None:
+    """The numbers below the README's picture are those of its data."""
+    trees = json.loads((root / "docs/first-run.json").read_text(encoding="utf-8"))["trees"]
+    without = {name: f"{sum(row[3] != 'complete' for row in rows)} of {len(rows)}" for name, rows in trees.items()}
+    caption = (root / "README.md").read_text(encoding="utf-8")
+    assert f"{without['stock']} on unpatched Salt 3008.5, and {without['patched']} on the same Salt" in caption

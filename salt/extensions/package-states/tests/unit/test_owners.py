@@ -82,6 +82,7 @@ def test_of_who_is_held_nobody_knows_what_is_wanted():
     assert found["counts"] == {
         "minions": 2,
         "have it": 2,
+        "lack it": 0,
         "not known": 0,
         "want it": 0,
         "want it gone": 1,
@@ -96,6 +97,17 @@ def test_of_who_never_sent_its_packages_nothing_is_known(monkeypatch):
     assert found["counts"]["have it"] == found["counts"]["not known"] == 1
     (web,) = (row for row in found["minions"] if row["minion"] == "web")
     assert (web["installed"], web["unknown"]) == ("", True)
+
+
+def test_minions_that_lack_a_package(monkeypatch):
+    """
+    They are those that sent their packages, whether they want it or not
+    """
+    found = owners.page({}, "foo:i386", lacking=True)
+    assert [row["minion"] for row in found["minions"]] == ["new", "web"]
+    assert (found["counts"]["lack it"], found["counts"]["minions"]) == (2, 0)
+    monkeypatch.setitem(globals(), "SENT", ["new"])
+    assert owners.page({}, "foo", lacking=True)["minions"] == []
 
 
 def test_a_minion_calls_what_is_its_own_without_architecture():

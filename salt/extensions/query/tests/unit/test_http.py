@@ -24,6 +24,15 @@ def test_without_fields_it_asks_for_them(body):
     }
 
 
+def test_nothing_is_read_before_the_rights_are_checked(monkeypatch):
+    """
+    Whoever has signed in may ask; the runner decides who gets an answer.
+    """
+    monkeypatch.setattr("saltext.query.dynamic.names", lambda *args: 1 / 0)
+    assert http.posted({"cachedir": "/srv"}, "node", None)["fun"] == "query.fields"
+    assert http.posted({"cachedir": "/srv"}, "node", {"fields": ["name"]})
+
+
 def test_given():
     low = http.given({}, "job", "20261121093000000000", "id,fun", {"limit": "5"})
     assert low["fields"] == ["id", "fun"]

@@ -334,7 +334,7 @@ def test_the_last_highstate(master):
 
 
 def test_packages(master):
-    versions = {"deb": "3.0.2-0ubuntu1", "old": "3.0.11~rc1-1", "new": "1:1.0"}
+    versions = {"deb": "3.0.2-0ubuntu1", "old": "1:3.0.11~rc1-1", "new": "3.1"}
     for name, version in versions.items():
         master.minion(name, os_family="Debian")
         master.put("mine", name, {"pkg.list_pkgs": {"openssl": version, "vim": "9"}})
@@ -350,14 +350,14 @@ def test_packages(master):
     (
         ("dpkg", "1.0~rc1", "1.0", -1),
         ("dpkg", "1.0-1", "1.0-1ubuntu1", -1),
-        ("dpkg", "1:0.5", "0.6", 1),
+        ("dpkg", "1:0.5", "0:0.6", 1),
         ("dpkg", "1.0", "1.0-0", 0),
         ("dpkg", "1.0a", "1.0+b", -1),
         ("rpm", "1.0-1.el8", "1.0-1.el9", -1),
         ("rpm", "1.0~rc1-1", "1.0-1", -1),
         ("rpm", "1.0^a-1", "1.0-1", 1),
         ("rpm", "3.0.7-27.el9", "3.0.7", 0),
-        ("rpm", "1:3.0.7", "3.0.8", 1),
+        ("rpm", "1:3.0.7", "0:3.0.8", 1),
         ("rpm", "10", "9a", 1),
         (None, "9", "10", -1),
     ),
@@ -365,6 +365,20 @@ def test_packages(master):
 def test_versions(manager, one, other, sign):
     assert version_order(manager, one, other) == sign
     assert version_order(manager, other, one) == -sign
+
+
+@pytest.mark.parametrize("manager", ("dpkg", "rpm"))
+@pytest.mark.parametrize(
+    "found,wanted,sign",
+    (
+        ("1:1.1.1k-7", "3.0.2", -1),
+        ("1:3.0.7-27", "3.0.2", 1),
+        ("1:1.1.1k-7", "0:3.0.2", 1),
+        ("3.0.7-27", "1:1.1.1k", -1),
+    ),
+)
+def test_a_version_without_an_epoch(manager, found, wanted, sign):
+    assert version_order(manager, found, wanted) == sign
 
 
 def test_sums(master):

@@ -253,16 +253,22 @@ def test_clients_may_say_anything(setup, said):
     assert setup.bus.jobs() == [("1", "*")]
 
 
-def test_job_ids_of_questions_can_not_be_chosen(setup):
+@pytest.mark.parametrize(
+    "fun, refused",
+    [("state.apply", True), ("test.ping", True), ("saltutil.running", False)],
+)
+def test_job_ids_of_questions_can_not_be_chosen(setup, fun, refused):
     """
-    What is returned under them is not in the job cache.
+    What is returned under them is not in the job cache. A syndic passes on questions.
     """
+    setup.opts["rate_limiting"]["exempt"] = ["test.ping", "saltutil.running"]
 
     async def run():
         await setup.start()
-        return await setup.enter(load={"jid": "20261126000000000000_0"})
+        return await setup.enter(load={"fun": fun, "jid": "20261126000000000000_0"})
 
-    assert "another job id" in asyncio.run(run()).answer["error"]["message"]
+    found = asyncio.run(run())
+    assert ("another job id" in str(found and found.answer)) is refused
 
 
 @pytest.mark.parametrize(

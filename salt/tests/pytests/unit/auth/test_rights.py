@@ -149,6 +149,32 @@ def test_the_arguments_of_a_wheel_function(clear):
     assert not _ran(clear, "wheel", evil, LIMITED)
 
 
+TARGETS = [
+    ("glob", False),
+    ("list", False),
+    ("grain", True),
+    ("grain_pcre", True),
+    ("pillar", True),
+    ("pillar_pcre", True),
+    ("pillar_exact", True),
+    ("compound", True),
+    ("nodegroup", True),
+    ("ipcidr", True),
+]
+
+
+async def _published(clear, load, auth_list):
+    """
+    Let a user publish, and return the answer
+    """
+    clear.loadauth.check_authentication.return_value = {"auth_list": auth_list}
+    clear.loadauth.load_name.return_value = "bob"
+    clear.ckminions.check_minions = MagicMock(
+        return_value={"minions": [], "missing": []}
+    )
+    return await clear.publish(load)
+
+
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     "auth_list, kept", [([], False), (["saltutil.find_job"], True), ([".*"], True)]
@@ -169,18 +195,38 @@ async def test_what_everybody_may_publish_names_no_returner(clear, auth_list, ke
         "tgt": "*",
         "tgt_type": "glob",
         "ret": "rawfile_json",
+        "jid": "20261128000000000001",
         "user": "root",
         "kwargs": extra,
     }
-    clear.loadauth.check_authentication.return_value = {"auth_list": auth_list}
-    clear.loadauth.load_name.return_value = "bob"
-    clear.ckminions.check_minions = MagicMock(
-        return_value={"minions": [], "missing": []}
-    )
-    await clear.publish(load)
+    await _published(clear, load, auth_list)
     assert (load["ret"] == "rawfile_json") is kept
+    assert (load["jid"] == "20261128000000000001") is kept
     assert ("ret_kwargs" in extra) is kept
     assert ("ret_config" in extra) is kept
     assert ("module_executors" in extra) is kept
     assert ("executor_opts" in extra) is kept
     assert extra["delimiter"] == "|"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("tgt_type, right_is_needed", TARGETS)
+async def test_what_everybody_may_publish_tells_nothing_of_minions(
+    clear, tgt_type, right_is_needed
+):
+    """
+    Which minions match would tell of their grains and pillars
+    """
+    load = {
+        "fun": "saltutil.find_job",
+        "arg": ["1"],
+        "tgt": "x:y",
+        "tgt_type": tgt_type,
+        "ret": "",
+        "jid": "",
+        "user": "root",
+        "kwargs": {"eauth": "sharedsecret", "username": "bob"},
+    }
+    refused = "error" in await _published(clear, dict(load), ["test.ping"])
+    assert refused is right_is_needed
+    assert "error" not in await _published(clear, dict(load), ["saltutil.find_job"])

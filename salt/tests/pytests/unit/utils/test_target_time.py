@@ -70,6 +70,29 @@ def test_it_ends(opts, keys, tgt_type, tgt):
     assert signal.getsignal(signal.SIGVTALRM) is handler
 
 
+def test_time_that_is_up_between_two_expressions(opts, keys):
+    """
+    The signal may come where the timer is about to be stopped. Going on without a
+    handler, it would end the process.
+    """
+    handler = signal.getsignal(signal.SIGVTALRM)
+    stop = signal.setitimer
+    calls = []
+
+    def late(which, *args):
+        calls.append(args)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGVTALRM)
+        return stop(which, *args)
+
+    with patch("signal.setitimer", late), pytest.raises(
+        salt.exceptions.SaltInvocationError
+    ):
+        salt.utils.minions.CkMinions(opts).check_minions("w.*", "pcre")
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+    assert signal.getsignal(signal.SIGVTALRM) is handler
+
+
 def test_all_expressions_of_a_target_share_the_time(opts, keys):
     """
     Each of these takes a tenth of it, so that many of them are as bad as one.

@@ -127,10 +127,14 @@ def leading(name):
 
 def version_order(manager, found, wanted):
     """
-    Return the order of two versions of a package.
+    Return the order of a package's version and one that somebody has given.
+
+    One without an epoch is compared without epochs: the openssl ``1:1.1.1k`` of Red Hat is before ``3.0.2``.
 
     :param str manager: ``dpkg`` or ``rpm``; with any other the texts compare
     """
+    if _epoch(wanted)[1] == wanted:
+        found = _epoch(found)[1]
     if manager == "dpkg":
         one, other = _deb_key(found), _deb_key(wanted)
     elif manager == "rpm":

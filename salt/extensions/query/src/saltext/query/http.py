@@ -34,7 +34,7 @@ def posted(opts, what, body):
     if "fields" not in body:
         if body:
             raise QueryError("Give the fields that are wanted as 'fields'.")
-        saltext.query.fields(opts, what)
+        saltext.query.prepare(opts, what, [])
         return {"client": "runner", "fun": "query.fields", "what": what}
     fields = saltext.query.order.names(body["fields"])
     low = {

@@ -62,13 +62,12 @@ def limited(seconds):
     handler = signal.signal(signal.SIGVTALRM, stop)
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1)
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        yield
     except _TimeUp:
         raise QueryError(TOO_LONG) from None
     finally:
+        # the handler goes last: without it, the signal ends the process
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, handler)
 
 

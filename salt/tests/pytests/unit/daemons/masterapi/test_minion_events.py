@@ -86,6 +86,15 @@ def _both_forms(remote, tag, data, **top):
         "salt/minion//web2/start",
         "salt/beacon//web2/x/",
         f"salt/job/{JID}/1/start/web2",
+        f"salt/job/{JID}/1/start/web1",
+        f"salt/job/{JID}/error",
+        f"salt/job/{JID}/custom",
+        f"salt/job/{JID}",
+        "salt/fileserver/gitfs/update",
+        "salt/netapi/hook/deploy",
+        "salt/stats/MWorker-0",
+        "minion/refresh/web1",
+        "resource/refresh/web1",
         f"custom\n\nsalt/job/{JID}/ret/web2",
         pytest.param("custom\ud800", id="surrogate"),
         pytest.param(b"custom\xff", id="bytes"),
@@ -120,6 +129,15 @@ def test_the_id_in_the_data_is_no_other_minions(remote, tag, claimed, fired):
     events = [{"tag": tag, "data": {"id": claimed}}]
     remote._minion_event({"id": "web1", "events": events})
     assert _fired(remote) == [tag] * fired
+
+
+@pytest.mark.parametrize("kind", ["start", "prog"])
+def test_no_client_takes_an_event_of_a_job_for_the_masters_word(remote, kind):
+    word = {"error": 1, "minions": 5, "missing": ["web2"], "syndic": "web1", "ret": {}}
+    tag = f"salt/job/{JID}/{kind}/web1"
+    assert _both_forms(remote, tag, dict(word), **word) == [tag, tag]
+    for call in remote.event.fire_event.call_args_list:
+        assert set(call.args[0]) & set(word) == {"ret"}
 
 
 def test_no_event_comes_from_a_peer(remote):

@@ -325,18 +325,18 @@ def dry_run(minion=None, group=None):
     return answers.plan(_service(), minion, group)
 
 
-def where(package, page=1, size=100):
+def where(package, page=1, size=100, lacking=False):
     """Return which minions have a package, of which it is wanted and why, and what keeps it
 
     What is installed is what they sent last; ``unknown`` says that the minion never sent its
     packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
-    of a minion stays as it is. A page has at most 10,000 minions.
+    of a minion stays as it is. With ``lacking=True``, the page has those without the package.
 
     CLI Example::
 
         salt-run package_states.where nginx
     """
-    return owners.page(__opts__, package, page, size)
+    return owners.page(__opts__, package, page, size, lacking)
 
 
 def history(name):

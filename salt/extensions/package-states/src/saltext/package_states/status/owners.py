@@ -9,8 +9,8 @@ from saltext.package_states.compile.fleet import Fleet
 CONFLICT = "conflict"
 
 
-def page(opts, key, number=1, size=100):
-    """Return the minions that have a package or of which it is wanted, as plain data"""
+def page(opts, key, number=1, size=100, lacking=False):
+    """Return the minions that have a package or of which it is wanted, or that lack it"""
     pages.numbers(number, size)
     asked = items.make(key, items.UNMANAGED)
     with store.reading(opts) as connection:
@@ -21,14 +21,11 @@ def page(opts, key, number=1, size=100):
         halted = {name: fleet.halted(minion) for name, minion in held.items()}
         wanted = _wanted(connection, fleet, asked, halted)
         known = set(fleet.registry.minions())
-        sent = {
-            one
-            for (one,) in store.ask(
-                connection, "SELECT minion_id FROM package_states.package_list"
-            )
-        }
-    rows, words = [], []
-    for one in sorted({*there, *wanted} & known):
+        lists = "SELECT minion_id FROM package_states.package_list"
+        sent = {one for (one,) in store.ask(connection, lists)}
+    lack = {one for one in known & sent if not there.get(one, ("",))[0]}
+    listed, rows, words = {*there, *wanted} & known, [], []
+    for one in sorted(lack | listed):
         versions, held = there.get(one, ("", False))
         row = {"minion": one, "installed": versions}
         if one not in sent:
@@ -43,15 +40,20 @@ def page(opts, key, number=1, size=100):
         rows.append(row)
     return {
         "counts": {
-            "minions": len(rows),
+            "minions": len(listed),
             "have it": sum(bool(row["installed"]) for row in rows),
-            "not known": sum("unknown" in row for row in rows),
+            "lack it": len(lack),
+            "not known": len(known - sent),
             "want it": sum(word in items.THERE for word in words),
             "want it gone": sum(word in items.ABSENT for word in words),
             "in conflict": words.count(CONFLICT),
             "halted": sum("halted" in row for row in rows),
         },
-        **pages.cut(rows, number, size),
+        **pages.cut(
+            [row for row in rows if row["minion"] in (lack if lacking else listed)],
+            number,
+            size,
+        ),
     }
 
 

@@ -21,7 +21,7 @@ const MARKS = { 1: "no such field", 2: "no data", 3: "not available", 4: "offlin
 const NOTES = {
   left_out: "of runners and the like left out",
   undecided: "that the master lacks data to judge",
-  untold: "whose minion sent nothing about this",
+  untold: "minions never sent this",
   damaged: "with a damaged document",
   too_large: "values too large to show",
 };
@@ -82,7 +82,7 @@ export function Fleet() {
     <div class="line">
       <label>Show <select value=${type} onChange=${(event) => { what.value = event.target.value; filter.value = ""; setTyped(""); setSort(""); setLive(false); }}>
         ${Object.entries(TYPES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
-      <${Filter} fields=${known} value=${typed} applied=${filter.value} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${answer && failure ? failure.message : failure && !failure.missing && !failure.forbidden ? failure.message : ""} />
+      <${Filter} fields=${known} value=${typed} applied=${filter.value} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${failure && !failure.missing && !failure.forbidden ? failure.message.replace("a fields query lists them", "the list below Columns has them") : ""} />
       ${type === "job" && html`<label><input type="checkbox" checked=${onlyFailed.value} onChange=${(event) => (onlyFailed.value = event.target.checked)} /> Only failed jobs</label>`}
     </div>
     <details><summary>Columns</summary><fieldset><legend>Columns to show</legend>
@@ -95,7 +95,8 @@ export function Fleet() {
       ${Object.entries(NOTES).map(([key, words]) => answer?.[key] > 0 && html`<span class="dim" key=${key}>${answer[key].toLocaleString("en")} ${words}.</span>`)}
       <button disabled=${!answer} onClick=${() => download(heads, rows)}>Save as CSV</button>
     </div>
-    ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} filter=${filter.value} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
+    ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} filter=${filter.value} quiet=${Boolean(failure)} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
+    ${type === "package" && answer && html`<p class="dim">The mine has no packages that are missing: <a href="#/states">Package states</a> says which minions lack one.</p>`}
     ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column, tab) => draw(type, row[heads.indexOf(column)], column, tab)} />`}`;
 }
 
@@ -149,13 +150,13 @@ function Filter({ fields, value, applied, onInput, onDone, error }) {
 }
 
 /** How many there are of each value; a click on a value shows those. */
-function Counts({ type, fields, filter: wanted, onPick }) {
+function Counts({ type, fields, filter: wanted, quiet, onPick }) {
   const [field, setField] = useState(BARS[type] ?? "");
   const [answer, failure] = useLoad(async () => (field ? call("fleet.count", { what: type, fields: [field], limit: 8, sort: "-count", ...(wanted ? { filter: wanted } : {}) }) : null), [type, field, wanted]);
   const most = Math.max(1, ...(answer?.data ?? []).map((row) => row[1][1]));
   return html`<label>Count by <select value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
       ${fields.filter((one) => !asks(one)).slice(0, 2000).map((one) => html`<option value=${one.name}>${text(one.name)}</option>`)}</select></label>
-    ${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
+    ${failure && !quiet && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
     ${answer && html`<div class="bars">${answer.data.map(([[status, value], [, number]]) => html`<span>${status || typeof value !== "string" ? text(status ? MARKS[status] : value) : html`<button class="link" onClick=${() => onPick(`${field} == ${JSON.stringify(value)}`)}>${text(value)}</button>`}</span><meter min="0" max=${most} value=${number} aria-label=${text(value)}></meter><span>${number}</span>`)}</div>`}`;
 }
 

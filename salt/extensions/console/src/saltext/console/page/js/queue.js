@@ -125,10 +125,13 @@ function resume() {
 
 function Waiting() {
   return html`<h2>Waiting</h2><div class="wide" tabindex="0"><table aria-label="Waiting jobs">
-    <thead><tr><th>Place</th><th>Job</th><th>Function</th><th>User</th><th>Why it waits</th><th>Minions</th><th>Waits for</th><th>Starts in</th><th>Priority</th><th>Actions</th></tr></thead>
+    <thead><tr><th>Place</th><th>Job</th><th>Function</th><th>User</th><th>Why it waits</th><th>Minions</th><th>Waiting since</th><th>Starts in</th><th>Priority</th><th>Actions</th></tr></thead>
     <tbody>${jobs.value.map((job) => html`<${Job} key=${`${job.jid} ${job.position}`} job=${job} />`)}</tbody>
   </table></div>${jobs.value.length === 0 && html`<p>No job waits.</p>`}`;
 }
+
+/** In how long a job starts; of one that is partly sent the rest goes out as its minions return. */
+const starts = (job) => (job.sent ? "partly sent" : age(job.starts_in));
 
 function Job({ job }) {
   const held = job.reason.includes("administrator holds");
@@ -144,7 +147,7 @@ function Job({ job }) {
   return html`<tr>
     <td>${job.position}</td><td>${may("queue.show") ? html`<button class="link" onClick=${() => show(job.jid)}>${job.jid}</button>` : job.jid}</td>
     <td>${text(job.fun)}</td><td>${text(job.user)}</td><td>${text(job.reason)}</td>
-    <td>${job.waiting}${job.sent ? ` (${job.sent} sent)` : ""}</td><td>${age(job.waited)}</td><td>${age(job.starts_in)}</td><td>${job.priority}</td>
+    <td>${job.waiting}${job.sent ? ` (${job.sent} sent)` : ""}</td><td>${age(job.waited)} ago</td><td>${starts(job)}</td><td>${job.priority}</td>
     <td class="acts">${!held && button("queue.hold", "Hold", simply("queue.hold", "Hold the job", `${minions} will not get it until it is released; others pass.`, "Hold"))}
       ${(held || figures.value?.paused) && button("queue.release", "Release", simply("queue.release", "Release the job", `${minions} may get it.`, "Release"))}
       ${button("queue.priority", "Priority", () => ask({
@@ -166,7 +169,7 @@ async function show(jid) {
       title: `Job ${jid}`,
       body: html`<dl>
         <dt>State</dt><dd>${text(job.state)}</dd>
-        ${job.waiting.map((one) => html`<dt>Waits</dt><dd>${text(one.fun)} on ${text(one.tgt)} for ${count(one.waiting, "minion")}: ${text(one.reason)}</dd>`)}
+        ${job.waiting.map((one) => html`<dt>Waits</dt><dd>${text(one.fun)} on ${text(one.tgt)} for ${count(one.waiting, "minion")}, since ${age(one.waited)}: ${text(one.reason)}. Starts in: ${starts(one)}.</dd>`)}
         <dt>Runs on</dt><dd>${text(job.running_on.join(", ")) || "no minion"}</dd>
         <dt>Left out</dt><dd>${out.length ? out.map(([minion, why]) => html`<div>${text(minion)}: ${text(why)}</div>`) : "nobody"}</dd></dl>`,
     });

@@ -86,21 +86,24 @@ function WhereForm() {
     event.preventDefault();
     location.hash = `#/package/${encodeURIComponent(String(new FormData(event.target).get("package")).trim())}`;
   };
-  return html`<form class="line" onSubmit=${go}><label>Which minions have or lack a package <input name="package" required placeholder="nginx" /></label><button>Show</button></form>`;
+  return html`<form class="line" onSubmit=${go}><label>Which minions have a package, or lack it <input name="package" required placeholder="nginx" /></label><button>Show</button></form>`;
 }
 
 /** One package on all minions: where it is, who wants it, and what keeps it. */
 export function Where({ path }) {
   const name = path[0] ?? "";
   const [page, setPage] = useState(1);
-  const [found, failure] = useLoad(() => call("states.where", { package: name, page }), [name, page]);
+  const [lacking, setLacking] = useState(false);
+  const [found, failure] = useLoad(() => call("states.where", { package: name, page, lacking }), [name, page, lacking]);
   const note = (one) => [one.held && "held on the minion", one.halted].filter(Boolean).join("; ");
   return html`<p><a href="#/states">All package states</a></p><h1>Package ${text(name)}</h1>
     <${Trouble} failure=${failure} what="package states" how=${HOW} />
     ${found && html`<${Tiles} tiles=${Object.entries(found.counts).map(([title, value]) => ({ name: title, value }))} />
+      <label><input type="checkbox" checked=${lacking} onChange=${(event) => { setLacking(event.target.checked); setPage(1); }} /> Only minions that lack it</label>
+      ${found.counts["not known"] > 0 && html`<p class="note">${count(found.counts["not known"], "minion")} never sent ${found.counts["not known"] === 1 ? "its" : "their"} packages: whether the package is there is not known. The page of a minion asks it.</p>`}
       <${Paged} label="Minions with the package" found=${found} onPage=${setPage} heads=${["Minion", "Installed", "Wanted", "Source", "Remarks"]}
         draw=${(one) => [minionLink(one.minion), text(one.installed) || html`<span class="dim">${one.unknown ? "not known: it never sent its packages" : "not installed"}</span>`, text(one.wanted) || html`<span class="dim">nothing</span>`, text(one.source), text(note(one))]} />
-      <p class="dim">Minions that neither have the package nor want anything of it are not listed. What is installed is what minions sent last.</p>`}`;
+      <p class="dim">What is installed is what minions sent last.${lacking ? "" : " Minions that lack the package and want nothing of it are not listed."}</p>`}`;
 }
 
 /** What was typed and not saved survives a reload: the revision that it is based on, and the changed rows. */
@@ -144,7 +147,7 @@ function Entry({ name, one, changed, editable, onChange }) {
   const pick = (event) => (event.target.value === "…" ? setOther(true) : set({ version: event.target.value }));
   return html`<tr><td>${text(name)}</td>
     <td>${other
-      ? html`<input aria-label=${`Version of ${name}`} required onChange=${(event) => { setOther(false); if (event.target.value.trim()) set({ version: event.target.value.trim() }); }} />`
+      ? html`<input aria-label=${`Version of ${name}`} required ref=${(node) => node?.focus()} onInput=${(event) => event.target.value.trim() && set({ version: event.target.value.trim() })} onBlur=${() => setOther(false)} />`
       : html`<select aria-label=${`Version of ${name}`} disabled=${!editable} value=${one.version} onChange=${pick}>
           ${one.version === "" && html`<option value="">${text(one.rule) || "Any version"}</option>`}
           <option>${LATEST}</option>${versions.map((version) => html`<option value=${version}>${text(version)}</option>`)}<option value="…">Another version…</option></select>`}</td>
