@@ -1,5 +1,8 @@
 """
 Tests of a master's event publisher that is started again
+
+From Python 3.12 on, asyncio resets the current loop in a fork
+(``asyncio.events.on_fork``): there, all of these pass without the fix as well.
 """
 
 # pylint: disable=protected-access
@@ -43,7 +46,7 @@ def started(master_opts):
 
     def start():
         process.start()
-        # what is left of it goes with the process
+        # so that recv() fails with EOFError when the process ends
         sender.close()
 
     def publishes():

@@ -36,8 +36,7 @@ def run(master_opts):
 @pytest.mark.parametrize("name", GRACEFUL)
 def test_low_errors_for_people(run, name, caplog):
     """
-    What a runner raises to tell the user something is told as it is. It is a
-    failure, and the traceback is in the log.
+    The return is the message. The call has failed, and the log has the traceback.
     """
     with caplog.at_level(logging.DEBUG):
         ret = run(name=name, message="Give me another name.")
@@ -50,7 +49,7 @@ def test_low_errors_for_people(run, name, caplog):
 @pytest.mark.parametrize("name", ("SaltCacheError", "ValueError"))
 def test_low_other_errors(run, name):
     """
-    What nobody expected comes with its traceback
+    The return of any other exception has the traceback
     """
     ret = run(name=name, message="what is that")
     assert ret["return"].startswith(
@@ -62,11 +61,26 @@ def test_low_other_errors(run, name):
 
 def test_low_wrong_arguments(run):
     """
-    What the function does not say itself comes with its usage
+    A TypeError that Python raises comes with the usage
     """
     ret = run(1, 2, 3, 4, 5, 6)
     assert ret["return"].startswith("\nPassed invalid arguments: ")
     assert "CLI Example" in ret["return"]
+
+
+def test_low_missing_argument(master_opts):
+    """
+    format_call raises SaltInvocationError before the function is called
+    """
+    with (
+        patch("salt.utils.event.get_event", MagicMock()),
+        patch("salt.utils.job.store_job"),
+        salt.runner.RunnerClient(master_opts) as client,
+    ):
+        ret = client.low("jobs.lookup_jid", {}, print_event=False, full_return=True)
+    assert ret["return"] == "lookup_jid takes at least 1 argument (0 given)"
+    assert ret["success"] is False
+    assert ret["retcode"] == 1
 
 
 @pytest.mark.parametrize("name", GRACEFUL)

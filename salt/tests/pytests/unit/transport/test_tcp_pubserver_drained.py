@@ -2,6 +2,8 @@
 A subscriber of the event bus that reads fast is not dropped as slow.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
 import socket
 
@@ -28,12 +30,23 @@ class Connection:
 
     async def publish(self, count, size=10, reads=True):
         """
-        Publish so many events, of which the subscriber reads each at once or none.
+        Publish events, of which the subscriber reads each at once or none.
         """
         for _ in range(count):
             await self.server.publish_payload(b"", raw_payload=b"x" * size)
             if reads:
                 self.theirs.recv(size)
+
+    def read_all(self):
+        """
+        Return the number of bytes that the subscriber can read without waiting.
+        """
+        count = 0
+        while True:
+            try:
+                count += len(self.theirs.recv(65536, socket.MSG_DONTWAIT))
+            except BlockingIOError:
+                return count
 
     def close(self):
         self.server.close()
@@ -45,6 +58,31 @@ async def test_fast_subscriber_stays(master_opts):
     try:
         await connection.publish(EVENTS)
         assert len(connection.server.clients) == 1
+    finally:
+        connection.close()
+
+
+async def test_fast_write_behind_pending_ones(master_opts):
+    """
+    A write that is done is not queued while the drainer has others to await.
+    """
+    connection = Connection(master_opts)
+    (client,) = connection.server.clients
+    published = 0
+    try:
+        while client not in connection.server._writers:
+            await connection.publish(1, size=65536, reads=False)
+            published += 65536
+        queue, _ = connection.server._writers[client]
+        read = connection.read_all()
+        await connection.publish(1, size=10, reads=False)
+        assert not client.stream.writing()
+        assert queue.qsize() == 1
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert queue.empty()
+        assert client in connection.server.clients
+        assert read + connection.read_all() == published + 10
     finally:
         connection.close()
 
