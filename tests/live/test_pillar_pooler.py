@@ -71,6 +71,11 @@ STATES = {
     "sequence": "SELECT nextval('numbers')",
     "library": "LOAD 'auto_explain'",
 }
+# what the text of a query does not tell: nothing but its name is left of the setting after a ROLLBACK
+HIDDEN = """
+CREATE OR REPLACE FUNCTION hidden() RETURNS VOID LANGUAGE plpgsql AS
+$$ BEGIN PERFORM set_config('salt.minion', 'web1', true); END $$
+"""
 NAMES = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'from-salt'"
 
 
@@ -108,12 +113,15 @@ def pooler(database: sources.Database, tmp_path: Path) -> Iterator[Postgres]:
     text = f"[databases]\npooled = {place}\n[pgbouncer]\n" + "".join(f"{name} = {lines[name]}\n" for name in lines)
     (tmp_path / "users").write_text(f'"{server.user}" "{secret}"\n')
     (tmp_path / "ini").write_text(text)
+    user = ["--user=nobody"] if os.geteuid() == 0 else []
     for path in (tmp_path, tmp_path / "users", tmp_path / "ini"):
-        path.chmod(0o777)
+        # they hold the password
+        path.chmod(0o700 if path == tmp_path else 0o600)
+        if user:
+            shutil.chown(path, "nobody")
     for path in tmp_path.parents:
         if path.owner() == "root" and str(path).startswith("/tmp/"):  # noqa: S108 - where tests have their folders
             path.chmod(path.stat().st_mode | 0o011)
-    user = ["--user=nobody"] if os.geteuid() == 0 else []
     process = subprocess.Popen([POOLER, "--quiet", *user, str(tmp_path / "ini")])
     try:
         pooled = replace(server, port=port)
@@ -167,10 +175,13 @@ def test_pillars_through_a_pooler(database: sources.Database, pooler: Postgres, 
 def test_no_state_reaches_the_next_compile(
     database: sources.Database, request: pytest.FixtureRequest, tmp_path: Path, way: str, writes: str
 ) -> None:
-    """A query sets it inside a function, and another minion's query sees what it sees in a fresh session."""
+    """A query, or a function that it calls, sets it; another minion's query sees what it sees in a fresh session."""
     pooler: Postgres = request.getfixturevalue("pooler")
     database.run("DROP TABLE IF EXISTS written; DROP SEQUENCE IF EXISTS numbers; DROP ROLE IF EXISTS plain")
     database.run(SET_UP.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"))
+    database.run(HIDDEN)
+    queries = {name: f"SELECT doing($query${statement}$query$)" for name, statement in STATES.items()}
+    queries["hidden setting"] = "SELECT jsonb_build_object('hidden', hidden()::text)"
     server = pooler if way == "pooled" else database.server
     last = "SELECT jsonb_build_object('last', lastval())"
     with patched(tmp_path / "salt") as salt:
@@ -185,8 +196,8 @@ def test_no_state_reaches_the_next_compile(
         assert fresh["id"] == OTHER
         assert len(STATES) >= 30
         wrong: dict[str, object] = {}
-        for name, statement in STATES.items():
-            compiled(f"SELECT doing($query${statement}$query$)")
+        for name, query in queries.items():
+            compiled(query)
             # as many as the pooler has connections
             for _ in range(2):
                 found = compiled(LOADED, PROBE)
