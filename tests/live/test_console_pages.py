@@ -109,12 +109,29 @@ def test_a_bar_filters(page: Page, console: ConsoleBed) -> None:
 def test_which_minions_lack_a_package(page: Page, console: ConsoleBed) -> None:
     """One package on all minions, from the page of package states."""
     page.goto(f"{console.url}#/states")
-    page.get_by_label("Which minions have or lack a package").fill("nginx", timeout=30_000)
+    page.get_by_label("Which minions have a package, or lack it").fill("nginx", timeout=30_000)
     page.get_by_role("button", name="Show", exact=True).click()
     table = page.get_by_role("table", name="Minions with the package")
     expect(table.get_by_role("link")).to_have_text([f"minion-0000{number}" for number in range(5)], timeout=30_000)
     expect(table.get_by_text("not known: it never sent its packages")).to_have_count(5)
     expect(page.get_by_text("want it", exact=True)).to_be_visible()
+    counts = console.run("package_states.where", "nginx")["counts"]
+    expect(page.get_by_text(f"{counts['not known']:,} minions never sent their packages")).to_be_visible()
+    page.get_by_label("Only minions that lack it").check()
+    lacking = console.run("package_states.where", "nginx", "lacking=True")["minions"]
+    assert len(lacking) == counts["lack it"] == 0
+    expect(table.locator("tbody tr")).to_have_text(["No minion."], timeout=30_000)
+
+
+def test_another_version_is_typed_at_once(page: Page, console: ConsoleBed) -> None:
+    """The field has the focus, and what is typed counts before the field is left."""
+    page.goto(f"{console.url}#/states/web")
+    page.get_by_label("Version of nginx").select_option("…", timeout=30_000)
+    page.keyboard.type("1.22")
+    expect(page.get_by_role("button", name="Review 1 change…")).to_be_enabled()
+    page.get_by_role("button", name="Discard changes…").click()
+    page.get_by_role("button", name="Discard", exact=True).click()
+    expect(page.get_by_role("button", name="Review 0 changes…")).to_be_disabled()
 
 
 def test_minions_of_a_verdict(page: Page, console: ConsoleBed) -> None:
