@@ -26,7 +26,8 @@ ANSWERS = {
     "Which hosts run a kernel older than 5.15?": ["web1"],
     "Which minions run a Salt older than 3006.10?": ["web1"],
     "Which minions do not answer?": ["db1"],
-    "Which were last seen more than a week ago?": ["db1"],
+    "Which have not sent their grains for a week?": ["db1"],
+    "Which have an old mine, or none?": ["db1", "new1", "web2"],
     "Which keys wait to be accepted?": ["new1"],
     "Who has the address 10.0.0.7?": ["web1"],
     "Who is a database, and no backup?": ["db1"],
@@ -38,12 +39,15 @@ ANSWERS = {
     "Who failed it, or never had one?": ["db1", "new1", "web1"],
     "What was the last job of web1?": ["web1"],
     "Which jobs of the last day failed somewhere?": ["NOW"],
-    "Who has not returned a highstate yet?": ["NOW"],
+    "Which minions have not returned the newest highstate?": [],
+    "Which jobs run or wait now?": ["NOW"],
+    "Which jobs upgraded packages on web1?": [],
     "Which jobs did alice start?": [],
     "Who holds vim?": ["hold"],
     "Who has an openssl older than 3.0.2?": ["openssl"],
+    "Whose packages are not known?": ["db1", "new1", "web2"],
     "Act on the minions of an answer": ["web1"],
-    "Fail if there are none": ["web1"],
+    "Exit code 2 if there are none": ["web1"],
 }
 
 
