@@ -75,7 +75,7 @@ class Estimate:
         Yield ``(seconds, how many)``: when leases of a wave end that are so old. Of those
         that are older than any before that is not known.
         """
-        left = times[bisect.bisect_right(times, age) :]
+        left = times[bisect.bisect_left(times, age) :]
         steps = min(STEPS, count) if left else 0
         for step in range(steps):
             seconds = left[int((step + 0.5) * len(left) / steps)] - age

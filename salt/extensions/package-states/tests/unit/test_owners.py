@@ -105,7 +105,8 @@ def test_minions_that_lack_a_package(monkeypatch):
     """
     found = owners.page({}, "foo:i386", lacking=True)
     assert [row["minion"] for row in found["minions"]] == ["new", "web"]
-    assert (found["counts"]["lack it"], found["counts"]["minions"]) == (2, 0)
+    counts = found["counts"]
+    assert (counts["lack it"], counts["minions"], counts["halted"]) == (2, 0, 0)
     monkeypatch.setitem(globals(), "SENT", ["new"])
     assert owners.page({}, "foo", lacking=True)["minions"] == []
 

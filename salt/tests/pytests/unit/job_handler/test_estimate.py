@@ -97,3 +97,14 @@ def test_job_that_is_held_does_not_start(setup):
     setup.put(100, held=True)
     setup.put(100)
     assert setup.starts(100) == {4: 10}
+
+
+def test_jobs_that_take_no_time(setup):
+    """
+    Their slots are free at once.
+    """
+    setup.put(0)
+    setup.returns("1", 0, 0)
+    setup.put(0)
+    setup.put(0)
+    assert setup.starts(0) == {3: 0}

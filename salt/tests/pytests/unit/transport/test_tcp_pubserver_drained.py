@@ -67,7 +67,7 @@ async def test_fast_write_behind_pending_ones(master_opts):
     A write that is done is not queued while the drainer has others to await.
     """
     connection = Connection(master_opts)
-    (client,) = connection.server.clients
+    client = next(iter(connection.server.clients))
     published = 0
     try:
         while client not in connection.server._writers:

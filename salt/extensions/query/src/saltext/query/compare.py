@@ -129,7 +129,8 @@ def version_order(manager, found, wanted):
     """
     Return the order of a package's version and one that somebody has given.
 
-    One without an epoch is compared without epochs: the openssl ``1:1.1.1k`` of Red Hat is before ``3.0.2``.
+    One without an epoch is compared without epochs: the openssl ``1:1.1.1k`` of Red Hat
+    is before ``3.0.2``.
 
     :param str manager: ``dpkg`` or ``rpm``; with any other the texts compare
     """

@@ -47,7 +47,7 @@ def page(opts, key, number=1, size=100, lacking=False):
             "want it": sum(word in items.THERE for word in words),
             "want it gone": sum(word in items.ABSENT for word in words),
             "in conflict": words.count(CONFLICT),
-            "halted": sum("halted" in row for row in rows),
+            "halted": sum(one in halted for one in listed),
         },
         **pages.cut(
             [row for row in rows if row["minion"] in (lack if lacking else listed)],
