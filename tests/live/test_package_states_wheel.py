@@ -38,10 +38,11 @@ def test_wheel_comes_once_and_the_minion_restarts(root: Path, tmp_path: Path) ->
     (tools / "systemctl").write_text(f'#!/bin/sh\ncase "$1" in restart) echo "$2" >> {tmp_path}/restarts; esac\n')
     (tools / "systemctl").chmod(0o755)
     settings = {"root_dir": str(tmp_path), "file_client": "local", "id": "web1", "file_roots": {"base": [str(files)]}}
-    (tmp_path / "minion").write_text(json.dumps(settings))
     restarts = tmp_path / "restarts"
 
-    def run() -> dict[str, Any]:
+    def answer(lists_kept: int = 0) -> object:
+        """Apply the SLS file, with lists of files that may be so many seconds old."""
+        (tmp_path / "minion").write_text(json.dumps({**settings, "fileserver_list_cache_time": lists_kept}))
         code = "from salt.scripts import salt_call; salt_call()"
         options = [f"--config-dir={tmp_path}", "--local", "--out=json", "state.apply", "package-states"]
         done = subprocess.run(
@@ -51,8 +52,11 @@ def test_wheel_comes_once_and_the_minion_restarts(root: Path, tmp_path: Path) ->
             text=True,
             check=False,
         )
-        found = json.loads(done.stdout)["local"]
-        assert isinstance(found, dict), f"{found}\n{done.stderr}"
+        return json.loads(done.stdout)["local"]
+
+    def run() -> dict[str, Any]:
+        found = answer()
+        assert isinstance(found, dict), found
         assert all(state["result"] for state in found.values()), found
         return {state["__id__"]: state["changes"] for state in found.values() if state["changes"]}
 
@@ -75,4 +79,8 @@ def test_wheel_comes_once_and_the_minion_restarts(root: Path, tmp_path: Path) ->
     assert (site / "saltext" / "package_states").is_dir()
     assert run() == {}
     newer = salt_release.newer_wheel(root, "package-states", tmp_path / "newer", "SELECT 1;")
+    answer(lists_kept=3600)
+    (there / wheel.name).unlink()
+    shutil.copy(newer, there)
+    assert "is listed and not there" in str(answer(lists_kept=3600))
     assert install(newer, 2) == "99.0"

@@ -6,6 +6,9 @@
 {{ raise("Below file_roots, saltext-package-states/ has " ~ there | length ~ " wheels; put one there.") }}
 {%- endif %}
 {%- set wheel = salt["cp.cache_file"]("salt://" ~ there[0]) %}
+{%- if not wheel %}
+{{ raise(there[0] ~ " is listed and not there; the list of files is up to fileserver_list_cache_time old: apply once more in 20 seconds.") }}
+{%- endif %}
 {%- set mark = opts["cachedir"] ~ "/package_states.whl" %}
 
 package states are installed:
