@@ -3,6 +3,7 @@ Questions of administrators: each command of the project's page gives what it sh
 """
 
 import contextlib
+import importlib
 import os
 import pathlib
 import re
@@ -25,19 +26,25 @@ ANSWERS = {
     "Which Debian machines have little memory?": ["web1"],
     "Which hosts run a kernel older than 5.15?": ["web1"],
     "Which minions run a Salt older than 3006.10?": ["web1"],
-    "Which minions do not answer?": ["db1"],
+    "Which minions do not answer?": ["db1", "new2"],
+    "Is web1 alive now?": ["web1"],
     "Which have not sent their grains for a week?": ["db1"],
-    "Which have an old mine, or none?": ["db1", "new1", "web2"],
+    "Which accepted minions have never sent grains?": ["new2"],
+    "Which have an old mine, or none?": ["db1", "new1", "new2", "web2"],
     "Which keys wait to be accepted?": ["new1"],
     "Who has the address 10.0.0.7?": ["web1"],
     "Who is a database, and no backup?": ["db1"],
-    "Who has no grain `datacentre`?": ["db1", "new1", "web1"],
-    "Which five hosts have the most memory?": ["db1", "web2", "web1", "new1"],
-    "How many hosts run each release?": ["Debian", "SUSE", "?"],
-    "How much memory do they have together?": ["Debian", "SUSE", "?"],
+    "Who has no grain `datacentre`?": ["db1", "new1", "new2", "web1"],
+    "The same, without those that sent no grains at all": ["db1", "web1"],
+    "Which ids begin with web, without web2?": ["web1"],
+    "Which five hosts have the most memory?": ["db1", "web2", "web1", "new1", "new2"],
+    "How many hosts run each release?": ["Debian", "?", "SUSE"],
+    "How much memory has each system, and the fleet?": ["Debian", "?", "SUSE"],
+    "How many processors are there in all?": ["accepted", "pending"],
     "Who failed the last highstate?": ["web1"],
-    "Who failed it, or never had one?": ["db1", "new1", "web1"],
+    "Who failed it, or never had one?": ["db1", "new1", "new2", "web1"],
     "What was the last job of web1?": ["web1"],
+    "How far is a job, and who has not returned?": ["NOW"],
     "Which jobs of the last day failed somewhere?": ["NOW"],
     "Which minions have not returned the newest highstate?": [],
     "Which jobs run or wait now?": ["NOW"],
@@ -45,7 +52,9 @@ ANSWERS = {
     "Which jobs did alice start?": [],
     "Who holds vim?": ["hold"],
     "Who has an openssl older than 3.0.2?": ["openssl"],
-    "Whose packages are not known?": ["db1", "new1", "web2"],
+    "The same, with epochs: `1:1.1.1k` is newer": ["openssl"],
+    "Which packages are locked, at which version?": ["web1"],
+    "Whose packages are not known?": ["db1", "new1", "new2", "web2"],
     "Act on the minions of an answer": ["web1"],
     "Exit code 2 if there are none": ["web1"],
 }
@@ -58,7 +67,7 @@ def _questions():
     if not PAGE.exists():
         return {}
     with salt.utils.files.fopen(PAGE) as handle:
-        rows = re.findall(r"^\| (.*) \| `(.*)` \|$", handle.read(), re.MULTILINE)
+        rows = re.findall(r"^\| ([^|]*) \| `(sal.*)` \|$", handle.read(), re.MULTILINE)
     return {
         question: re.sub(r".*\$\((salt-query .*?)\)\".*", r"\1", command)
         for question, command in rows
@@ -83,6 +92,7 @@ def config(master, monkeypatch):
     week_ago = time.time() - 8 * 86400
     os.utime(path, (week_ago, week_ago))
     master.key("new1", "pending")
+    master.key("new2", "accepted")
     packages = {"openssl": "3.0.1-1", "vim": "9"}
     mine = {"pkg.list_pkgs": packages, "pkg.list_holds": ["vim"]}
     master.put("mine", "web1", mine)
@@ -103,7 +113,7 @@ def config(master, monkeypatch):
 @pytest.mark.parametrize("master", [False], indirect=True)
 @pytest.mark.parametrize("question", _questions())
 def test_a_question(config, question, monkeypatch, capsys):
-    words = shlex.split(_questions()[question])
+    words = shlex.split(_questions()[question].replace("JID", config))
     monkeypatch.setattr(sys, "argv", words)
     living = dict.fromkeys(("web1", "web2"), {})
     with answering(living), contextlib.suppress(SystemExit):
@@ -120,3 +130,18 @@ def test_a_question(config, question, monkeypatch, capsys):
 
 def test_every_question_is_tested():
     assert not PAGE.exists() or _questions().keys() == ANSWERS.keys()
+
+
+def test_the_columns_of_each_type():
+    """The first table names the columns that each type shows without ``-o``."""
+    if not PAGE.exists():
+        pytest.skip("the page belongs to the project's tree")
+    with salt.utils.files.fopen(PAGE) as handle:
+        text = handle.read()
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| `(.*?)` \|", text, re.MULTILINE)
+    usual = {
+        one: importlib.import_module(f"saltext.query.types.{one}").item_type().usual
+        for one, _ in rows
+    }
+    assert len(rows) == 4
+    assert {one: ",".join(names) for one, names in usual.items()} == dict(rows)
