@@ -47,6 +47,17 @@ _JSON_TYPES = {
 }
 
 
+def __virtual__():
+    # It reads and writes files of the master. For a minion that peer_run lets call a runner
+    # the master adds "fun" and "doc" to its own options; those of salt-run have "async" too
+    if "fun" in __opts__ and not (
+        "async" in __opts__
+        and (__opts__.get("__cli") == "salt-run" or "doc" not in __opts__)
+    ):
+        return False, "Minions may not call this runner: use it on the master."
+    return True
+
+
 def check(folder, minions="*", tgt_type="glob"):
     """
     Find calls of functions that do not exist, and arguments that they do not take, in the

@@ -37,7 +37,15 @@ VICTIM: Final = "minion-00000"
 REPLY_S: Final = 60.0
 NO, YES, OWN = "no", "yes", "its own"
 MINIONS: Final = ("nobody", "rejected", "minion", "peer", "runner")
-RUNNERS: Final = ["query.*", "job_handler.*", "package_states.*", "pkgset.*", "pillar_sql.*", "jobs.list_jobs"]
+RUNNERS: Final = [
+    "query.*",
+    "job_handler.*",
+    "package_states.*",
+    "pkgset.*",
+    "pillar_sql.*",
+    "interfaces.*",
+    "jobs.list_jobs",
+]
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -200,6 +208,7 @@ def at_the_request_port(scene: Scene, caller: Caller) -> dict[str, str]:
         "run `package_states.show`": refused_runner("package_states.show"),
         "run `pkgset.refresh`": refused_runner("pkgset.refresh"),
         "run `pillar_sql.compare`": refused_runner("pillar_sql.compare"),
+        "run `interfaces.check`": refused_runner("interfaces.check"),
     }
 
 
@@ -246,7 +255,7 @@ def clear_commands(scene: Scene, credentials: dict[str, str]) -> dict[str, str]:
         "salt-api: `/query/node`": query("name"),
         "salt-api: `/query/node` with a pillar": query("name", "pillar.x"),
         "salt-api: `/keys`, `/minions`, `/jobs`": YES
-        if any(request(port, path, token)[0] == 200 for path in ("/keys", "/minions"))
+        if any(request(port, path, token)[0] == 200 for path in ("/keys", "/minions", "/jobs"))
         else NO,
     }
 

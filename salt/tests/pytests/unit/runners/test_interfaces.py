@@ -274,3 +274,30 @@ def test_schema_of_pkg():
     assert change["required"] == ["old", "new"]
     with pytest.raises(CommandExecutionError, match="'test' has no interface"):
         interfaces.schema("test")
+
+
+@pytest.mark.parametrize(
+    "opts, loaded",
+    [
+        ({}, True),
+        ({"fun": "interfaces.check", "doc": False}, False),
+        ({"fun": "interfaces.check", "doc": False, "__cli": "salt-run"}, False),
+        ({"fun": "interfaces.check", "async": False}, True),
+        (
+            {
+                "fun": "interfaces.check",
+                "doc": False,
+                "async": False,
+                "__cli": "salt-run",
+            },
+            True,
+        ),
+    ],
+)
+def test_a_minion_reads_no_files_of_the_master(opts, loaded):
+    """
+    A runner that peer_run allows is run with options that the master makes for a minion
+    """
+    with patch.dict(interfaces.__opts__, opts):
+        found = interfaces.__virtual__()
+    assert (found is True) is loaded
