@@ -5,6 +5,7 @@ import pytest
 
 import salt.cli.run
 import salt.runner
+import salt.wheel
 from tests.support.mock import MagicMock, patch
 
 GRACEFUL = ("CommandExecutionError", "NotImplemented", "SaltInvocationError")
@@ -44,6 +45,43 @@ def test_low_errors_for_people(run, name, caplog):
     assert ret["success"] is False
     assert ret["retcode"] == 1
     assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("name", GRACEFUL)
+def test_low_errors_of_wheel(master_opts, name):
+    """
+    Functions of wheel take the same way
+    """
+    os.makedirs(os.path.join(master_opts["cachedir"], "proc"))
+    wheel = salt.wheel.WheelClient(master_opts)
+    with (
+        patch("salt.utils.event.get_event", MagicMock()),
+        patch("salt.utils.job.store_job"),
+    ):
+        ret = wheel.low(
+            "error.error",
+            {"arg": [], "kwarg": {"name": name, "message": "Give me another name."}},
+            print_event=False,
+            full_return=True,
+        )
+    assert ret["return"] == "Give me another name."
+    assert ret["success"] is False
+    assert ret["retcode"] == 1
+
+
+def test_low_missing_function(master_opts):
+    """
+    A function that does not exist is a job that has failed, and no error of low()
+    """
+    with (
+        patch("salt.utils.event.get_event", MagicMock()),
+        patch("salt.utils.job.store_job"),
+        salt.runner.RunnerClient(master_opts) as client,
+    ):
+        ret = client.low("jobs.nosuch", {}, print_event=False, full_return=True)
+    assert ret["return"] == "'jobs.nosuch' is not available."
+    assert ret["success"] is False
+    assert ret["retcode"] == 1
 
 
 @pytest.mark.parametrize("name", ("SaltCacheError", "ValueError"))

@@ -276,17 +276,17 @@ class _Start:
         if after is None:
             return
         self.key, self.values = [after], []
-        if after.startswith("["):
-            try:
+        try:
+            if after.startswith("["):
                 self.key, self.values = json.loads(after)
                 self.key = [str(one) for one in self.key]
-                keys = [saltext.query.order.key(cell) for cell in self.values]
-            except (ValueError, TypeError, RecursionError):
-                keys = None
-            if keys is None or not self.key or len(keys) != len(query.sort.fields):
-                raise QueryError(
-                    "Give offset as a number, or as 'next' of the page before."
-                )
+            keys = [saltext.query.order.key(cell) for cell in self.values]
+        except (ValueError, TypeError, RecursionError):
+            keys = None
+        if keys is None or not self.key or len(keys) != len(query.sort.fields):
+            raise QueryError(
+                "Give offset as a number, or as 'next' of the page before."
+            )
 
     def token(self, item):
         """
