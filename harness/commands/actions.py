@@ -337,7 +337,7 @@ def parser() -> argparse.ArgumentParser:
         "--key-file", type=Path, required=True, help="a copy of the file with the word that lets in, see the load run"
     )
     entry.add_argument(
-        "--loads", type=_count, metavar="N", help="end after this many loads; a run has one for each tree"
+        "--loads", type=_count, metavar="N", help="end after this many loads; a run has one for each tree and repeat"
     )
     return top
 

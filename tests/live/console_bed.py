@@ -105,7 +105,7 @@ def console_bed(
     files = folder / "srv"
     files.mkdir()
     options: dict[str, Any] = {
-        "netapi_enable_clients": ["runner", "local", "local_async"],
+        "netapi_enable_clients": ["runner"],
         "nodegroups": {"Webservers": "minion-0000[0-4]", "all": "*"},
         "file_roots": {"base": [str(files)]},
     }

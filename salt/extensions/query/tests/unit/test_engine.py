@@ -217,6 +217,12 @@ def test_paging(example, limit, offset, names, following):
     assert (ret["total"], ret["offset"], ret["next"]) == (3, offset, following)
 
 
+@pytest.mark.parametrize("limit", (1, None))
+def test_a_name_is_no_place_in_what_is_sorted(example, limit):
+    with pytest.raises(QueryError, match="'next' of the page before"):
+        saltext.query.items({}, "node", ["name"], None, limit, "node1", sort="-name")
+
+
 def test_paging_by_names(example):
     rule = ["|", *[["=", "name", name] for name in ("node3", "node2", "node1")]]
     ret = saltext.query.items({}, "node", ["name"], rule, 1, 1)

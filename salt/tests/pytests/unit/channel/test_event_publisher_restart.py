@@ -9,13 +9,19 @@ From Python 3.12 on, asyncio resets the current loop in a fork
 
 import asyncio
 import multiprocessing
+import sys
 
 import pytest
 
 import salt.channel.server as server
+import salt.utils.process
 
 pytestmark = [
     pytest.mark.skip_on_windows(reason="Processes are not forked on Windows"),
+    pytest.mark.skipif(
+        multiprocessing.get_start_method() != "fork",
+        reason="Only a fork has the loop of its parent",
+    ),
 ]
 
 
@@ -39,10 +45,9 @@ def started(master_opts):
     """
     A function that forks an event publisher and tells whether it publishes
     """
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
+    receiver, sender = multiprocessing.Pipe(duplex=False)
     channel = server.MasterPubServerChannel(master_opts, Transport(sender))
-    process = context.Process(target=channel._publish_daemon)
+    process = salt.utils.process.Process(target=channel._publish_daemon)
 
     def start():
         process.start()
@@ -96,5 +101,58 @@ def test_event_publisher_that_is_started_again_from_the_current_loop(started):
         loop.run_forever()
         assert publishes()
     finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def test_any_process_that_is_started_again():
+    """
+    Such as that of service discovery, which runs the current loop
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    async def nothing():
+        pass
+
+    def run():
+        loop = asyncio.get_event_loop_policy().get_event_loop()
+        loop.run_until_complete(nothing())
+        sender.send("done")
+
+    process = salt.utils.process.Process(target=run)
+
+    async def check_children():
+        process.start()
+        sender.close()
+
+    asyncio.run(check_children())
+    try:
+        assert receiver.poll(30) and receiver.recv() == "done"
+    finally:
+        process.join(30)
+        receiver.close()
+
+
+def test_loop_that_does_not_run_is_left_alone():
+    """
+    A process that is started before a loop runs has that loop, as before
+    """
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    loop = asyncio.new_event_loop()
+
+    def run():
+        found = asyncio.get_event_loop_policy().get_event_loop()
+        sender.send(found is loop)
+
+    process = salt.utils.process.Process(target=run)
+    asyncio.set_event_loop(loop)
+    try:
+        process.start()
+        sender.close()
+        expected = sys.version_info < (3, 12)
+        assert receiver.poll(30) and receiver.recv() is expected
+    finally:
+        process.join(30)
+        receiver.close()
         asyncio.set_event_loop(None)
         loop.close()

@@ -49,6 +49,16 @@ def test_each_backend_is_updated_once(fileserver):
     assert (roots.updates, git.updates) == (1, 1)
 
 
+def test_functions_of_a_real_backend_share_its_options(fileserver):
+    """
+    So one update is enough for all of them
+    """
+    functions = [func for name, func in fileserver.servers.items() if "roots." in name]
+    options = {id(func.__globals__["__opts__"]) for func in functions}
+    assert len(functions) > 1
+    assert len(options) == 1
+
+
 def test_real_backends_get_the_options_back(fileserver, tmp_path):
     opts = fileserver.servers["roots.envs"].__globals__["__opts__"]
     with patch.dict(fileserver.opts, {"file_roots": {"base": [str(tmp_path)]}}):

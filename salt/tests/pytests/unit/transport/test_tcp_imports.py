@@ -5,6 +5,8 @@ What a process imports that only talks to the master.
 import subprocess
 import sys
 
+import pytest
+
 COMMAND = """
 import salt.cli.batch
 import salt.cli.salt
@@ -14,11 +16,13 @@ import salt.transport.zeromq
 """
 
 
-def _imported(code):
+def _imported(code, *names):
     """
-    Return which of master and minion a process has that runs this code.
+    Return which of these modules, by default master and minion, a process has that runs
+    this code.
     """
-    code += "\nimport sys; print(*{'salt.master', 'salt.minion'} & set(sys.modules))"
+    names = names or ("salt.master", "salt.minion")
+    code += f"\nimport sys; print(*{set(names)} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
@@ -34,3 +38,8 @@ def test_runners_state_imports_the_minion():
     It uses salt.minion, also where no other module has imported that.
     """
     assert _imported("import salt.runners.state") == ["salt.minion"]
+
+
+@pytest.mark.parametrize("name", ("salt.key", "salt.states.file"))
+def test_who_uses_outputters_imports_them(name):
+    assert _imported(f"import {name}", "salt.output") == ["salt.output"]

@@ -42,15 +42,20 @@ class Connection:
         Return the number of bytes that the subscriber can read without waiting.
         """
         count = 0
-        while True:
-            try:
-                count += len(self.theirs.recv(65536, socket.MSG_DONTWAIT))
-            except BlockingIOError:
-                return count
+        self.theirs.setblocking(False)
+        try:
+            while True:
+                count += len(self.theirs.recv(65536))
+        except BlockingIOError:
+            return count
+        finally:
+            self.theirs.setblocking(True)
 
-    def close(self):
+    async def close(self):
         self.server.close()
         self.theirs.close()
+        # the drainer that is cancelled ends
+        await asyncio.sleep(0)
 
 
 async def test_fast_subscriber_stays(master_opts):
@@ -59,7 +64,7 @@ async def test_fast_subscriber_stays(master_opts):
         await connection.publish(EVENTS)
         assert len(connection.server.clients) == 1
     finally:
-        connection.close()
+        await connection.close()
 
 
 async def test_fast_write_behind_pending_ones(master_opts):
@@ -84,7 +89,27 @@ async def test_fast_write_behind_pending_ones(master_opts):
         assert client in connection.server.clients
         assert read + connection.read_all() == published + 10
     finally:
-        connection.close()
+        await connection.close()
+
+
+async def test_fast_subscriber_that_is_full_for_moments(master_opts):
+    """
+    Writes that were not done at once are forgotten when they are, also while events
+    come without a pause.
+    """
+    connection = Connection(master_opts)
+    client = next(iter(connection.server.clients))
+    try:
+        for _ in range(EVENTS):
+            while not client.stream.writing():
+                await connection.publish(1, size=65536, reads=False)
+            while connection.read_all():
+                # what tornado does when the socket can be written to again
+                client.stream._handle_write()
+        assert client in connection.server.clients
+        assert connection.server._writers
+    finally:
+        await connection.close()
 
 
 async def test_slow_subscriber_is_dropped(master_opts):
@@ -93,7 +118,7 @@ async def test_slow_subscriber_is_dropped(master_opts):
         await connection.publish(EVENTS, size=65536, reads=False)
         assert not connection.server.clients
     finally:
-        connection.close()
+        await connection.close()
 
 
 async def test_closed_subscriber_is_dropped(master_opts):
@@ -105,4 +130,4 @@ async def test_closed_subscriber_is_dropped(master_opts):
             await asyncio.sleep(0)
         assert not connection.server.clients
     finally:
-        connection.close()
+        await connection.close()

@@ -8,7 +8,7 @@ It sends all that it asks and does through salt-api, with the rights of who has 
 import pathlib
 
 #: The clients of salt-api that the page uses.
-CLIENTS = ("runner", "local", "local_async")
+CLIENTS = ("runner",)
 
 
 def folder():

@@ -84,7 +84,7 @@ export async function send(low) {
     throw new Failure(`You may not call ${low.fun}: ask for it in external_auth.`, { forbidden: true });
   }
   if (answer.status === 500) throw new Failure(`The master has no ${low.fun}, or its log says why it failed.`, { missing: true });
-  if (answer.status === 400) throw new Failure("salt-api refuses the call: netapi_enable_clients needs runner, local and local_async.", { missing: true });
+  if (answer.status === 400) throw new Failure("salt-api refuses the call: netapi_enable_clients needs runner.", { missing: true });
   if (!answer.ok) throw new Failure(`salt-api answered ${answer.status}; see that the master runs, then try again.`);
   stale.value = "";
   if (READS.test(low.fun)) good = low;

@@ -1,36 +1,36 @@
-// Every call that the page makes on the master: the client and the function. Names of functions are nowhere else.
+// Every call that the page makes on the master: a function of a runner. Names of functions are nowhere else.
 
 import { perms, send } from "./api.js";
 
-/** @type {Record<string, [string, string]>} */
+/** @type {Record<string, string>} */
 const CALLS = {
-  "queue.list": ["runner", "job_handler.list"],
-  "queue.figures": ["runner", "job_handler.figures"],
-  "queue.show": ["runner", "job_handler.show"],
-  "queue.history": ["runner", "job_handler.history"],
-  "queue.cancel": ["runner", "job_handler.cancel"],
-  "queue.hold": ["runner", "job_handler.hold"],
-  "queue.release": ["runner", "job_handler.release"],
-  "queue.priority": ["runner", "job_handler.prioritize"],
-  "queue.pause": ["runner", "job_handler.pause"],
-  "queue.resume": ["runner", "job_handler.resume"],
-  "fleet.items": ["runner", "query.items"],
-  "fleet.fields": ["runner", "query.fields"],
-  "fleet.count": ["runner", "query.count"],
-  "jobs.result": ["runner", "jobs.lookup_jid"],
-  "pillar.read": ["runner", "cache.pillar"],
-  "states.show": ["runner", "package_states.show"],
-  "states.set": ["runner", "package_states.set"],
-  "states.unset": ["runner", "package_states.unset"],
-  "states.assign": ["runner", "package_states.assign"],
-  "states.unassign": ["runner", "package_states.unassign"],
-  "states.history": ["runner", "package_states.history"],
-  "states.restore": ["runner", "package_states.restore"],
-  "states.available": ["runner", "package_states.available"],
-  "states.status": ["runner", "package_states.status"],
-  "states.where": ["runner", "package_states.where"],
-  "states.refresh": ["runner", "package_states.refresh"],
-  "states.dry_run": ["runner", "package_states.dry_run"],
+  "queue.list": "job_handler.list",
+  "queue.figures": "job_handler.figures",
+  "queue.show": "job_handler.show",
+  "queue.history": "job_handler.history",
+  "queue.cancel": "job_handler.cancel",
+  "queue.hold": "job_handler.hold",
+  "queue.release": "job_handler.release",
+  "queue.priority": "job_handler.prioritize",
+  "queue.pause": "job_handler.pause",
+  "queue.resume": "job_handler.resume",
+  "fleet.items": "query.items",
+  "fleet.fields": "query.fields",
+  "fleet.count": "query.count",
+  "jobs.result": "jobs.lookup_jid",
+  "pillar.read": "cache.pillar",
+  "states.show": "package_states.show",
+  "states.set": "package_states.set",
+  "states.unset": "package_states.unset",
+  "states.assign": "package_states.assign",
+  "states.unassign": "package_states.unassign",
+  "states.history": "package_states.history",
+  "states.restore": "package_states.restore",
+  "states.available": "package_states.available",
+  "states.status": "package_states.status",
+  "states.where": "package_states.where",
+  "states.refresh": "package_states.refresh",
+  "states.dry_run": "package_states.dry_run",
 };
 
 /**
@@ -39,14 +39,13 @@ const CALLS = {
  * @param {Record<string, unknown>} kwarg
  */
 export function call(name, kwarg = {}) {
-  const [client, fun] = CALLS[name];
-  return send({ client, fun, kwarg });
+  return send({ client: "runner", fun: CALLS[name], kwarg });
 }
 
 /** Whether the user may make a call: the same rule as Salt's, to offer nothing else. Salt decides.
  * @param {string} name */
 export function may(name) {
-  return allowed(perms(), CALLS[name][1]);
+  return allowed(perms(), CALLS[name]);
 }
 
 /** @param {unknown} rules @param {string} fun */
