@@ -90,6 +90,8 @@ def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, on
     if conftest.exists() and CORE in conftest.read_text(encoding="utf-8"):
         # a topic may change tests that Salt skips unless it is asked for them
         options.append(CORE)
+    if any("/integration/" in test for test in tests):
+        options.append("--run-slow")
     with _room() as room:
         done = subprocess.run(
             [*_pytest(layout, tree, room), *options, *tests],
