@@ -7,26 +7,37 @@ to its last return:
 1. ``ClearFuncs.publish`` in a worker of the master has authorised the request. It gets a
    place in the queue (:mod:`~salt.job_handler.handover`), which is a row with the state
    ``new`` in the store (:mod:`~salt.job_handler.store`). If the queue is full the request
-   is refused, and leaves nothing behind.
-2. The worker gives out the job id, writes the job into the row, which is ``queued`` from
-   then on, and tells the process of the job handler
-   (:mod:`~salt.job_handler.control`).
-3. The queue (:mod:`~salt.job_handler.queue`) asks a rule
-   (:mod:`~salt.job_handler.policy`) or the criteria module
-   (:mod:`salt.job_criteria`) whether the job may go, and to which minions. These get a
-   lease each (:mod:`~salt.job_handler.leases`).
+   is refused, and leaves nothing behind. Functions in ``exempt``, such as ``test.ping``,
+   are published at once, without a row.
+2. The worker gives out the job id, writes the job into the job cache and into the row,
+   which is ``queued`` from then on, and tells the process of the job handler
+   (:mod:`~salt.job_handler.control`). If that gives no sign of life, ``fail_mode``
+   decides: ``open`` means that the worker takes the job back and publishes it
+   (``direct``), ``closed`` that it is refused. A job can be taken back only before a wave
+   of it was written, and a wave is written only while the job is ``queued``, so one of
+   the two publishes it.
+3. In the queue (:mod:`~salt.job_handler.queue`) the first rule that matches
+   (:mod:`~salt.job_handler.policy`) accepts, rejects, pauses or limits the job. If none
+   decides alone, the criteria module (:mod:`salt.job_criteria`) says whether the job may
+   go, and to which minions. These get a lease each (:mod:`~salt.job_handler.leases`).
+   Those that it excludes, such as minions at their limit, never get the job.
 4. A wave is written into the store and published to these minions
    (:mod:`~salt.job_handler.dispatch`). The worker, and so the caller, gets to know how far
-   the job is, and later by events (:mod:`~salt.job_handler.client`,
+   the job is, and the caller later by events (:mod:`~salt.job_handler.client`,
    :mod:`~salt.job_handler.report`). Minions that wait get the job in a later wave. When
-   none waits any more, the job is ``running``.
+   none waits any more, the job is ``running``. It ends as ``discarded`` or ``cancelled``
+   if it waits for too long, its caller goes, a rule rejects it or somebody cancels it.
 5. Each return ends a lease, and makes room for the next wave
    (:mod:`~salt.job_handler.maintenance`). A minion that does not return in time is asked
-   what it runs; its lease expires unless its answer names the job. With the last lease the
-   job is ``done``.
+   what it runs; its lease expires unless its answer names the job. One from which nothing
+   comes is silent, and gets no jobs until it returns, answers or starts. With the last
+   lease the job is ``done``.
 
-One process has the queue (:mod:`~salt.job_handler.process`). If it ends, the next one
-takes over what is in the store, and asks all minions with leases what they run.
+One process has the queue (:mod:`~salt.job_handler.process`); with ``store: postgresql``
+that of one of the masters. If it ends, the next one takes over what is in the store, and
+asks all minions with leases what they run. A wave that may not have been sent is sent
+again under its job id, unless it is old or for minions with resources. After a restart of
+the master nothing that waits is published before minions had time to connect.
 """
 
 import logging

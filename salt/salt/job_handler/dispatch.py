@@ -339,7 +339,12 @@ class Dispatcher:
                 for action in self.queue.force(job, self.clock()):
                     await self.do(action)
         else:
+            begin = self.clock()
             await self.pump(PATIENCE_SECONDS)
+            late = self.clock() - begin >= PATIENCE_SECONDS
+            if late and not job.notified and job not in self.queue:
+                # its worker has told the caller meanwhile that it waits
+                await self.bus.fire(job, "dispatched", self.report.progress(job))
         if job in self.queue:
             await self._notify(job)
         return {"job_handler": self.report.state(job)}
@@ -434,11 +439,7 @@ class Dispatcher:
             load = self.store.load_of(job.seq) if minions else None
             wave = self.store.wave(job, minions, excluded, job.cost, whole)
         except salt.job_handler.store.TakenError as exc:
-            log.info("%s", exc)
-            self.queue.undo(action, self.clock())
-            self.queue.remove(job)
-            self.queue.held_until = None
-            return False
+            return self._taken(action, exc)
         except salt.job_handler.store.UNAVAILABLE:
             # the disk may be full: what is not written down is not published
             log.exception("Job %s could not be written down, and waits", job.jid)
@@ -464,6 +465,17 @@ class Dispatcher:
         if job.notified or not action.last:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
+
+    def _taken(self, action, exc):
+        """
+        Forget a job that a worker has taken back.
+        """
+        log.info("%s", exc)
+        self.queue.undo(action, self.clock())
+        self.queue.remove(action.job)
+        self.queue.held_until = None
+        self._callers.pop(action.job.seq, None)
+        return False
 
     def _failed(self, action, wave, whole):
         """
@@ -494,6 +506,8 @@ class Dispatcher:
             self.store.finish(
                 job.seq, job.jid, state, sentence, dict.fromkeys(job.minions, sentence)
             )
+        except salt.job_handler.store.TakenError as exc:
+            return self._taken(action, exc)
         except salt.job_handler.store.UNAVAILABLE:
             # after a restart it would be there again
             log.exception("Job %s could not be taken out of the queue", job.jid)
@@ -524,9 +538,10 @@ class Dispatcher:
             for action in self.queue.cancel(jid, self.clock(), minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
-                if not await self.do(action):
+                if await self.do(action):
+                    count += gone
+                elif action.job in self.queue:
                     raise OSError("the job can't be taken out, see the master's log")
-                count += gone
         if minions is None:
             self._cancelled[jid] = True
             if len(self._cancelled) > CANCELLED:
@@ -553,6 +568,9 @@ class Dispatcher:
             self.queue.remove(job)
             self._callers.pop(job.seq, None)
         for job in new.values():
+            if job.jid in self._cancelled:
+                await self.cancel(job.jid, None)
+                continue
             await self._notify(job)
             self.wake()
         self._take_direct(now)

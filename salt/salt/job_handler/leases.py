@@ -528,7 +528,7 @@ class Leases:
             if check is None:
                 continue
             if question.fun == FIND_JOB:
-                check.unnamed.update(check.jids.intersection(question.arg))
+                check.unnamed.update(set(question.arg).intersection(check.jids))
             else:
                 check.unanswered = None
                 check.jids = dict.fromkeys(check.jids)

@@ -402,6 +402,7 @@ class Queue:
                 yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
+        self.more = False
         if self.pausing(now) or self.held_until is not None:
             return
         self._unpark(now)

@@ -716,16 +716,19 @@ class Store:
         End a job, or the rest of one, that waits.
 
         :param dict left_out: the minions that do not get it, each with the reason
+        :raises TakenError: if a worker has taken the job back
         """
         with self.writing():
             self._leave_out(jid, left_out)
-            self.db.execute(
+            done = self.db.execute(
                 "UPDATE jobs SET state = ?, reason = ?, count = 0, digest = NULL, at = ?,"
                 # a wave of it may have to be published again
                 " load = CASE WHEN seq IN (SELECT seq FROM waves WHERE NOT sent)"
-                " THEN load END WHERE seq = ?",
+                " THEN load END WHERE seq = ? AND state = 'queued'",
                 (state, reason, self.clock(), seq),
             )
+            if not done.rowcount:
+                raise TakenError(f"job {jid} was published by a worker")
 
     def direct(self):
         """

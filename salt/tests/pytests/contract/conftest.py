@@ -45,8 +45,12 @@ def check(functions, name, file):
     """
     hasattr(functions, name)  # loads the module
     declaration = functions.interfaces.get(name)
-    if declaration is None or declaration.module.rpartition(".")[2] != file.stem:
-        reason = functions.missing_modules.get(file.stem) or "it declares no interface"
+    module = declaration and declaration.module.rpartition(".")[2]
+    if module != file.stem or declaration != name:
+        reason = functions.missing_modules.get(file.stem)
+        if module == file.stem:
+            reason = f"it declares '{declaration}'"
+        reason = reason or "it declares no interface"
         pytest.exit(
             f"{file} does not serve '{name}': {reason} - see declaration_contract.py",
             returncode=1,

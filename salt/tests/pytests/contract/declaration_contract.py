@@ -73,8 +73,10 @@ def problems(file, declaration, functions, grains):
     found = [
         *differences(declaration, functions, grains),
         *_unread(file, methods, functions),
+        *_returns(methods, functions),
     ]
     lines = [
+        *_not_called(file, interface),
         *_renames(file, declaration, functions),
         *_interface_problems(interface, methods),
     ]
@@ -113,6 +115,45 @@ def _interface_problems(interface, methods):
                 f"{_place(methods[name])}: {interface.__name__} has {name} in"
                 f" {' and '.join(twice)}: keep one"
             )
+
+
+def _not_called(file, interface):
+    """
+    Yield that a module declares an interface itself, which leaves out what is its own
+    """
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        targets = getattr(node, "targets", [])
+        named = any(getattr(one, "id", None) == "__virtualname__" for one in targets)
+        if named and isinstance(node.value, (ast.Name, ast.Attribute)):
+            yield (
+                f"{file}:{node.lineno}: __virtualname__ is the interface itself: call"
+                f" it, {interface.__name__}(__name__)()"
+            )
+
+
+def _returns(methods, functions):
+    """
+    Yield functions whose annotation names another type of return than the interface's;
+    they need none
+    """
+    for name in methods.keys() & functions.keys():
+        mine, wanted = (
+            _outer(inspect.signature(one).return_annotation)
+            for one in (functions[name], methods[name])
+        )
+        if None not in (mine, wanted) and mine != wanted:
+            yield name, f"{name} returns '{mine}' by its annotation"
+
+
+def _outer(annotation):
+    """
+    Return the outer type of an annotation, as text, or None
+    """
+    if annotation is inspect.Signature.empty:
+        return None
+    if not isinstance(annotation, str):
+        annotation = inspect.formatannotation(annotation)
+    return annotation.partition("[")[0]
 
 
 def _renames(file, declaration, functions):

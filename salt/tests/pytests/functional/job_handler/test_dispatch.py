@@ -348,3 +348,40 @@ def test_forced_job(setup):
 
     assert asyncio.run(run()) == 13
     assert [jid for jid, _ in setup.bus.jobs()] == ["1", "2"]
+
+
+def test_pause_in_the_middle_of_a_long_look(setup):
+    """
+    There is no more to be done, so the dispatcher does not ask again and again.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.more = True
+        handler.queue.hold(setup.clock.now, 100)
+        assert list(handler.queue.advance(setup.clock.now)) == []
+        return handler.queue.more
+
+    assert asyncio.run(run()) is False
+
+
+def test_cancelled_job_that_a_step_finds_first(setup):
+    """
+    It was cancelled before its worker had said that it is there.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await handler.dispatcher.cancel("1", None)
+        ask = salt.job_handler.control.ask
+
+        async def late(opts, message, timeout):
+            if message["cmd"] == "submitted":
+                await setup.tick()
+            return await ask(opts, message, timeout)
+
+        with patch("salt.job_handler.control.ask", late):
+            return await setup.publish("1", MINIONS)
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == []

@@ -379,6 +379,26 @@ def test_hanging_job_handler(setup):
     assert handler.leases.has("1", "m00")
 
 
+def test_job_that_a_worker_has_published_is_not_cancelled(setup):
+    """
+    All of its minions run it, whatever the job handler still has in memory.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00"])
+        assert handler.store.take_back(1, "direct")
+        assert await handler.dispatcher.cancel("1", None) == 0
+        await setup.tick()
+        return handler
+
+    handler = asyncio.run(run())
+    assert handler.store.left_out("1") == {}
+    assert handler.leases.has("1", "m00")
+    assert setup.bus.kinds("1") == ["queued"]
+
+
 def test_published_job_can_not_be_taken_back(setup):
     async def run():
         handler = await setup.start()

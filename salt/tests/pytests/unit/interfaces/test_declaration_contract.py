@@ -8,8 +8,10 @@ import pathlib
 import pytest
 
 import tests.pytests.contract
+import tests.pytests.contract.conftest as contract
 from salt.interfaces.pkg_module import PkgInterface
 from tests.pytests.contract.declaration_contract import load, problems
+from tests.support.mock import MagicMock
 
 WOOD = pathlib.Path(tests.pytests.contract.__file__).with_name("wood_pkg.py")
 SOURCE = WOOD.read_text(encoding="utf-8")
@@ -71,6 +73,12 @@ def test_right_modules(found, source):
         ),
         ("install", "refresh=False", "refresh=True", "has another default"),
         ("upgrade_available", "(name, ", "(refresh, name, ", "another position"),
+        (
+            "upgrade_available",
+            "(name, **kwargs):",
+            "(name, **kwargs) -> str:",
+            "returns 'str' by its annotation",
+        ),
         ("saw", 'own=["saw"]', "own=[]", "has saw, which is neither in the interface"),
         ("hammer", 'own=["saw"]', 'own=["saw", "hammer"]', "has no hammer"),
         ("group_list", "def saw(", "def group_list(", "which it says that it lacks"),
@@ -113,6 +121,30 @@ def test_a_forgotten_call(found, name):
     tail = tail.partition(")()\n")[2]
     with pytest.raises(AssertionError, match=r"wood_pkg\.py:\d+: it declares no"):
         found(f"{head}__virtualname__ = {name}\n{tail}")
+
+
+def test_the_call_of_the_interface_itself_is_forgotten(found):
+    """
+    It is called with what is the module's own, or that is lost
+    """
+    head, _, tail = SOURCE.partition("__virtualname__ = PkgInterface(")
+    tail = tail.partition(")()\n")[2]
+    lines = found(f"{head}__virtualname__ = PkgInterface\n{tail}")
+    (line,) = [one for one in lines if "the interface itself" in one]
+    assert "wood_pkg.py:11: " in line
+    assert line.endswith("call it, PkgInterface(__name__)()")
+
+
+def test_a_contract_tests_no_other_name():
+    """
+    The system's own package manager would be tested in the place of the module
+    """
+    declaration = PkgInterface("salt.loaded.ext.modules.wood")
+    functions = MagicMock(interfaces={"service": declaration}, missing_modules={})
+    with pytest.raises(pytest.exit.Exception, match="it declares 'pkg'"):
+        contract.check(functions, "service", pathlib.Path("wood.py"))
+    functions.interfaces = {"pkg": declaration}
+    contract.check(functions, "pkg", pathlib.Path("wood.py"))
 
 
 def test_a_module_that_does_not_load(found):

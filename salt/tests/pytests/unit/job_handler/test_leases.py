@@ -168,3 +168,20 @@ def test_only_who_may_not_have_got_a_job_is_not_asked_for_it():
     # the first one is silent, and is asked for that
     assert not any("b" in question.minions for question in leases.tick(259))
     assert any("b" in question.minions for question in leases.tick(260))
+
+
+def test_a_question_about_a_job_that_could_not_be_published():
+    """
+    The minion was not asked, so its lease does not expire.
+    """
+    leases = Leases(60, 15)
+    leases.take("1", ["a"], 1, 0)
+    (running,) = leases.tick(60)
+    leases.asked("q1", running, 60)
+    leases.answered("q1", "a", [], 61)
+    (by_name,) = leases.tick(62)
+    assert (by_name.fun, by_name.arg) == ("saltutil.find_job", ["1"])
+    leases.asked("q2", by_name, 62)
+    leases.not_asked("q2", by_name)
+    assert [each.fun for each in leases.tick(63)] == ["saltutil.find_job"]
+    assert leases.has("1", "a")

@@ -143,7 +143,7 @@ def test_publication_of_a_minion_does_not_wait(clear_funcs, kwargs, auth_list, f
     """
     clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
     clear_funcs.loadauth.check_authentication.return_value = {"auth_list": auth_list}
-    handover = MagicMock(answer=None, submit=AsyncMock(return_value={}))
+    handover = MagicMock(answer=None, submit=AsyncMock(return_value={"load": {}}))
     with patch(
         "salt.job_handler.handover.enter", AsyncMock(return_value=handover)
     ) as enter:
@@ -208,3 +208,21 @@ def test_waiting_for_a_job_in_the_queue(client):
     assert [next(iter(row)) for row in found] == ["a", "c", "b"]
     assert found[-1]["b"]["ret"] == "Minion did not get the job. [busy]"
     assert client.job_handler.jobs == {}
+
+
+@pytest.mark.parametrize(
+    "load, count", [({"jid": "1"}, 1), ({"error": "Nothing was sent."}, 0)]
+)
+def test_minions_over_ssh_get_no_job_that_is_refused(clear_funcs, load, count):
+    """
+    The caller reads that nothing was sent, and tries again.
+    """
+    clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
+    handover = MagicMock(answer=None)
+    handover.submit = AsyncMock(return_value={"enc": "clear", "load": load})
+    with (
+        patch("salt.job_handler.handover.enter", AsyncMock(return_value=handover)),
+        patch.object(clear_funcs, "_send_ssh_pub", create=True) as sent,
+    ):
+        assert _publish(clear_funcs)["load"] == load
+    assert sent.call_count == count

@@ -40,6 +40,13 @@ def test_runners_state_imports_the_minion():
     assert _imported("import salt.runners.state") == ["salt.minion"]
 
 
-@pytest.mark.parametrize("name", ("salt.key", "salt.states.file"))
-def test_who_uses_outputters_imports_them(name):
-    assert _imported(f"import {name}", "salt.output") == ["salt.output"]
+@pytest.mark.parametrize(
+    "name, used",
+    (
+        ("salt.key", "salt.output"),
+        ("salt.states.file", "salt.output"),
+        ("salt.runners.manage", "salt.client.ssh.client"),
+    ),
+)
+def test_who_uses_a_module_imports_it(name, used):
+    assert _imported(f"import {name}", used) == [used]
