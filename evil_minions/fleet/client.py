@@ -15,7 +15,6 @@ from evil_minions.fleet.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 _ALL: Final = Selection()
 
@@ -51,9 +50,7 @@ class Client:
         """Return the client."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Hang up."""
         self.close()
 

@@ -31,7 +31,6 @@ from evil_minions.samples.files import read_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-    from types import TracebackType
 
     from evil_minions.fleet.settings import FleetSettings
 
@@ -316,9 +315,7 @@ class Supervisor:
                 await asyncio.sleep(_ASSEMBLY_SECONDS)
             await self._all({"do": "begin"})
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """End the workers, and remove the socket."""
         await self._close()
 

@@ -34,7 +34,6 @@ from harness.processes.ports import HOST, is_ours, listens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from harness.bed.settings import Tree
     from harness.processes.process import Process
@@ -88,9 +87,7 @@ class Ping(Protocol):
     def __enter__(self) -> Self:
         """Return itself."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """End it, whether it was answered or not."""
 
     def answered(self) -> bool:
@@ -111,9 +108,7 @@ class ZeromqPing:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the socket, whether it was answered or not."""
         self._context.destroy(linger=0)
 
@@ -141,9 +136,7 @@ class StreamPing:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the connection, whether the question was answered or not."""
         self._close()
 

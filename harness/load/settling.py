@@ -59,7 +59,7 @@ class Recorder:
         """Return the recorder."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the files of samples."""
         self._file.close()
         self._machine.close()

@@ -19,7 +19,6 @@ from harness.errors import PortError, StartError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
-    from types import TracebackType
 
 HOST = "127.0.0.1"
 FIRST, LAST = 20_000, 29_999
@@ -104,9 +103,7 @@ class Ports:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Give the reservations back."""
         for reservation in self._reservations:
             reservation.close()

@@ -12,7 +12,6 @@ from harness.paths import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from harness.bed import Bed
 
@@ -49,9 +48,7 @@ class Pump:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """End the process."""
         self._end()
 

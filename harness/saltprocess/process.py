@@ -21,7 +21,6 @@ from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 
 class SaltProcess:
@@ -56,9 +55,7 @@ class SaltProcess:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Stop the process."""
         self.close()
 

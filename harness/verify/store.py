@@ -110,7 +110,7 @@ class Store:
         """Return the store."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Drop the database."""
         self._db.close()
 
