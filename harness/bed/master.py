@@ -18,7 +18,7 @@ import signal
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast
 
 import msgpack
 import yaml
@@ -76,22 +76,6 @@ PING: Final = b"\x83\xa3enc\xa5clear\xa4load" + ANSWER + b"\xa7version\x03"
 ERROR: Final = b"error"
 CONNECT_S: Final = 1.0
 READ_BYTES: Final = 4096
-
-
-class Ping(Protocol):
-    """A question under way; a context manager that ends it."""
-
-    def __init__(self, port: int, host: str = HOST) -> None:
-        """Ask the server on this port, as soon as there is one."""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-
-    def __exit__(self, *_error: object) -> None:
-        """End it, whether it was answered or not."""
-
-    def answered(self) -> bool:
-        """Say whether the answer has come."""
 
 
 class ZeromqPing:
@@ -188,7 +172,7 @@ class WsPing(StreamPing):
     end = b"\r\n\r\n"
 
 
-PINGS: Final[Mapping[str, type[Ping]]] = {"zeromq": ZeromqPing, "tcp": TcpPing, "ws": WsPing}
+PINGS: Final[Mapping[str, type[ZeromqPing | StreamPing]]] = {"zeromq": ZeromqPing, "tcp": TcpPing, "ws": WsPing}
 """A question for each transport, by the name that Salt's option `transport` has for it."""
 
 
