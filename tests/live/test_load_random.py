@@ -51,7 +51,7 @@ def check(seed: int, tree: str, folder: Path) -> None:
     log = job.folder / "logs" / "master.log"
     settled = samples.timeline.settled
     expected = job_oracle.of_run(job.folder / CACHE, log, job.samples / "fleet", scenario.functions, settled)
-    found = asdict(figures.of_tree(samples, scenario))
+    found = figures.of_tree(samples, scenario)
     assert {key: found[key] for key in asdict(expected)} == asdict(expected), file.read_text()
 
 
