@@ -137,10 +137,6 @@ class Control(Client):
         """Return those of the job ids that no minion has heard of, in their order."""
         return list(self.ask(do="unseen", jids=jids)["unseen"])
 
-    def pillar(self, minion_id: str) -> dict[str, Any]:
-        """Return the pillar that a minion holds for target matching."""
-        return dict(self.ask(do="pillar", id=minion_id)["pillar"])
-
 
 def connect(folder: Path | str, timeout: float = _ANSWER_SECONDS) -> Control:
     """Return a client of the fleet in `folder`; an answer may take `timeout` seconds.

@@ -238,7 +238,6 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "unseen": ("jids",),
     "stop": (),
     "match": ("tgt",),
-    "pillar": ("id",),
     **{order.name: order.needed for order in ORDERS.values()},
 }
 
@@ -369,11 +368,6 @@ class Supervisor:
             case "match":
                 request = {"tgt_type": "glob", "delimiter": ":", **request}
                 return {"ids": [name for found in await self._all(request) for name in found["ids"]]}
-            case "pillar":
-                found = [reply for reply in await self._all(request) if "pillar" in reply]
-                if not found:
-                    raise ControlError(f"The fleet has no minion {request['id']}.")
-                return found[0]
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}
