@@ -19,6 +19,7 @@ from harness.bed.fleet import shared_options
 from harness.bed.settings import temporary_parent
 from harness.containers import engine, image, janitor, roles
 from harness.containers.channel import Channel
+from harness.database.container import address
 from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.load import wire
 from harness.processes.deadline import Deadline
@@ -262,7 +263,7 @@ class ContainerBackend:
 
     def _start(self, stack: ExitStack) -> None:
         wanted = self._settings
-        first = engine.address(os.environ)
+        first = address(os.environ)
         addresses = [first, *wanted.engines]
         self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
         self._client = self._engines[0]
