@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from harness.containers.options import ContainerSettings
     from harness.load.backend import Job
-    from harness.load.reading import RunnerJob
     from harness.load.wire import Offset
 
 
@@ -430,24 +429,14 @@ class ContainerBackend:
             rows.write(offset.sample(name, now[name]))
         rows.close()
 
-    def read_accepted(self, functions: Sequence[str]) -> None:
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
         """Have the master's container read the job cache, and fetch what it found."""
-        self._channels[MASTER].ask("accepted", {"functions": list(functions)}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
-
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Have the master's container read it, and fetch what it found."""
-        self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+        self._channels[MASTER].ask("cache", {"what": what, "names": list(names)}, JOB_CACHE_S)
+        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/{what}.csv", self._job.samples)
 
     def running(self) -> list[str]:
         """Return the ids of runners and batches at work in the master's container."""
         return list(self._channels[MASTER].ask("running")["running"])
-
-    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
-        """Have the master's container read the job cache, and fetch what it found."""
-        self._channels[MASTER].ask("runners", {"jobs": [job.line() for job in jobs]}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
 
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""

@@ -33,10 +33,11 @@ CACHE = "job-cache"
 class Watched(LocalBackend):
     """A bed whose job cache is kept as it was when the run read it."""
 
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Read it, and copy its files."""
-        super().read_job_cache(jids)
-        shutil.copytree(self._bed.master.job_cache, self._job.folder / CACHE)
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
+        """Read it, and copy its files at the end."""
+        super().read_cache(what, names)
+        if what == "kept":
+            shutil.copytree(self._bed.master.job_cache, self._job.folder / CACHE)
 
 
 def check(seed: int, tree: str, folder: Path) -> None:
