@@ -85,9 +85,9 @@ def candidates(outgoing: tuple[int, int]) -> Sequence[int]:
     return [port for port in range(FIRST, LAST + 1) if not low <= port <= high] or range(FIRST, LAST + 1)
 
 
-def outgoing_range(path: Path = OUTGOING) -> tuple[int, int]:
+def outgoing_range() -> tuple[int, int]:
     """Return the first and last port that the kernel gives to outgoing connections."""
-    low, high = path.read_text().split()
+    low, high = OUTGOING.read_text().split()
     return int(low), int(high)
 
 

@@ -55,10 +55,9 @@ def options(postgres: Postgres, source: list[dict[str, Any]], **more: object) ->
 
 
 @contextmanager
-def patched(folder: Path, without: Sequence[str] = ()) -> Iterator[Salt]:
-    """Start the patched Salt, as where some packages are not installed."""
-    settings = {"folder": str(folder), "without": list(without)}
-    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", settings) as process:
+def patched(folder: Path) -> Iterator[Salt]:
+    """Start the patched Salt."""
+    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(folder)}) as process:
         yield Salt(process)
 
 
