@@ -146,22 +146,7 @@ class Fleets:
 
     def status(self) -> Status:
         """Return the state of all together; a publication is one whichever containers saw it."""
-        answers = self._each(lambda _: {"do": "status"})
-        total = dict(answers[0])
-        for answer in answers[1:]:
-            total |= {
-                name: value + answer[name]
-                for name, value in total.items()
-                if isinstance(value, int) and name != "format"
-            }
-            total["processes"] = [*total["processes"], *answer["processes"]]
-            total["counters"] = {
-                name: max(value, answer["counters"][name])
-                if name == "publications"
-                else value + answer["counters"][name]
-                for name, value in total["counters"].items()
-            }
-        return Status.from_dict(total)
+        return Status.of([Status.from_dict(answer) for answer in self._each(lambda _: {"do": "status"})])
 
     def match(self, tgt: str, tgt_type: str) -> int:
         """Return how many minions a target matches."""
