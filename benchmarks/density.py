@@ -21,8 +21,6 @@ from harness.bed import Bed, BedSettings
 from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from benchmarks.benchmark import Options
     from harness.bed.fleet import Fleet
     from harness.bed.master import Master
@@ -86,9 +84,7 @@ class Pyzmq:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """End the process."""
         self._process.kill()
         self._process.communicate(timeout=STOP_S)

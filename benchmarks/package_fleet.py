@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_most, interleave
+from benchmarks.package_states import caller
 from harness.database import sources
 from harness.saltprocess.patched import patched
 
@@ -65,17 +66,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         keys.mkdir(parents=True)
         for number in range(1, options.minions + 1):
             (keys / f"minion-{number}").write_text("key")
-        changes = {
-            "postgres": database.server.salt_options(),
-            "package_states": {"sls_root": f"{name}/sls"},
-            "pki_dir": str(keys.parent),
-        }
-
-        def do(function: str, **arguments: object) -> tuple[float, Any]:
-            seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
-            if "error" in found:
-                raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
-            return seconds, found["result"]
+        do = caller(salt, database, Path(name) / "sls")
 
         def turn(_: int) -> dict[Figure, float]:
             samples = {}

@@ -16,6 +16,8 @@ from harness.database import sources
 from harness.saltprocess.patched import patched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.benchmark import Options
     from harness.database.sources import Database
     from harness.saltprocess.patched import Salt
@@ -51,7 +53,7 @@ def run(options: Options) -> dict[Figure, Samples]:
         keys.mkdir(parents=True)
         for number in range(1, options.minions + 2):
             (keys / f"minion-{number}").write_text("key")
-        _do(salt, _changes(database, root), "setup")
+        caller(salt, database, root)("setup")
         _fill(database, options.minions)
         found = _measure(salt, database, root, options)
         size = sum(path.stat().st_size for path in root.rglob("*.sls"))
@@ -89,29 +91,26 @@ def _fill(database: Database, minions: int) -> None:
     database.run(update, json.dumps(there), f"minion-{minions + 1}")
 
 
-def _changes(database: Database, root: Path) -> dict[str, Any]:
-    """Return the options of the master."""
-    return {
+def caller(salt: Salt, database: Database, root: Path) -> Callable[..., tuple[float, Any]]:
+    """Return what calls a function of the runner, and returns the seconds that it takes, and its result."""
+    changes = {
         "postgres": database.server.salt_options(),
         "package_states": {"sls_root": str(root)},
         "pki_dir": str(root.with_name("pki")),
     }
 
+    def call(function: str, **arguments: object) -> tuple[float, Any]:
+        seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
+        if "error" in found:
+            raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
+        return seconds, found["result"]
 
-def _do(salt: Salt, changes: dict[str, Any], function: str, **arguments: object) -> tuple[float, Any]:
-    """Return the seconds that a function of the runner takes, and its result."""
-    seconds, found = salt.process.run("run", changes, f"package_states.{function}", arguments)
-    if "error" in found:
-        raise BenchmarkError(f"package_states.{function} failed: {found['error']}")
-    return seconds, found["result"]
+    return call
 
 
 def _measure(salt: Salt, database: Database, root: Path, options: Options) -> list[dict[str, float]]:
     """Return the seconds of each, turn by turn."""
-    changes = _changes(database, root)
-
-    def do(function: str, **arguments: object) -> tuple[float, Any]:
-        return _do(salt, changes, function, **arguments)
+    do = caller(salt, database, root)
 
     def turn(number: int) -> dict[str, float]:
         samples = {}

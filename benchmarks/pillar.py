@@ -27,7 +27,6 @@ from harness.saltprocess.process import SaltProcess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from benchmarks.benchmark import Options
     from harness.database.postgres import Postgres
@@ -57,9 +56,7 @@ class Relay:
         Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Stop listening; connections end with their clients."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -1,7 +1,7 @@
 """What one return costs the master: CPU of all its processes, by process, for jobs that all minions return at once.
 
-The minions are those of `harness.pump`. A round is one job of `test.ping` for all of them; its CPU is what
-the master's processes used from before the first return until the bus is quiet again, without the publication.
+The minions are those of `harness.saltprocess.tasks.pump`. A round is one job of `test.ping` for all of them; its CPU
+is what the master's processes used from before the first return until the bus is quiet again, without the publication.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks import profile
 from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_least, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
-from harness.pump.client import Pump
+from harness.saltprocess.patched import Pump
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -51,7 +51,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 class Table:
-    """One table: `source` names the file, `path` the table in it (`stages[2].delay`), `fault` is what it raises."""
+    """One table: `source` names the file, `path` the table in it (`rules[2].delay`), `fault` is what it raises."""
 
     def __init__(
         self, values: Mapping[str, object], source: str, path: str = "", *, fault: type[Exception] = UsageError
@@ -69,12 +69,6 @@ class Table:
                 near = nearest(key, keys)
                 hint = f"the nearest one is `{near}`" if near else f"there are {', '.join(sorted(keys))}"
                 raise self.error(key, f"is no key here; {hint}")
-        return self
-
-    def renamed(self, old: str, new: str) -> Table:
-        """Return the table itself; raise an error if it has a key by the name that it had before."""
-        if old in self.values:
-            raise self.error(old, f"is `{new}` now: write {new} in its place")
         return self
 
     def error(self, key: str, problem: str) -> Exception:

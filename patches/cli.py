@@ -8,40 +8,38 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches.commands import checks, releases, tree
+from patches import commands
 from patches.errors import PatchesError, UnsavedEditsError
 from patches.layout import TREE, Layout, locked
 from patches.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from patches.commands.tree import CommandResult
-
-    Command = Callable[[Repository, argparse.Namespace], CommandResult]
     from collections.abc import Callable, Sequence
 
+    from patches.commands import CommandResult
+
+    Command = Callable[[Repository, argparse.Namespace], CommandResult]
     Add = Callable[[str, str, str], argparse.ArgumentParser]
 
 LOCKED: dict[str, Command] = {
-    "apply": tree.run_apply,
-    "save": tree.run_save,
-    "submit": releases.run_submit,
-    "export": releases.run_export,
-    "bump": releases.run_bump,
-    "drop": tree.run_drop,
-    "keep": releases.run_keep,
-    "wheels": releases.run_wheels,
+    "apply": commands.run_apply,
+    "save": commands.run_save,
+    "submit": commands.run_submit,
+    "export": commands.run_export,
+    "bump": commands.run_bump,
+    "drop": commands.run_drop,
+    "keep": commands.run_keep,
+    "wheels": commands.run_wheels,
 }
 # these leave the tree alone: they need not wait for a check that takes minutes
 OWN_LOCKS = {"wheels": "wheels.lock"}
 # these change nothing, and a test run may take minutes: what of theirs needs the lock takes it
 UNLOCKED: dict[str, Command] = {
-    "check": checks.run_check,
-    "features": releases.run_features,
-    "status": tree.run_status,
-    "style": checks.run_style,
-    "suite": checks.run_suite,
+    "check": commands.run_check,
+    "features": commands.run_features,
+    "status": commands.run_status,
+    "style": commands.run_style,
+    "suite": commands.run_suite,
 }
 
 

@@ -65,10 +65,8 @@ def example_of(table: Table, rules: Sequence[str]) -> Example:
     kind = table.one("function", "timer")
     if kind is None:
         raise table.error("function", "is missing: give a function, or the name of a rule as `timer`")
-    expect = (
-        table.table("expect")
-        .renamed("stage", "rule")
-        .allow("rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events")
+    expect = table.table("expect").allow(
+        "rule", "share", "seconds", "answers", "return", "bytes", "retcode", "next", "events"
     )
     timer = table.choice("timer", rules) if kind == "timer" else ""
     rule = expect.choice("rule", (*rules, NONE), timer or NONE)
@@ -153,7 +151,7 @@ def behaviour_of(table: Table, name: str) -> Behaviour:
         UsageError: if it makes no sense.
 
     """
-    table.renamed("stages", "rules").allow("format", "description", "rules", "examples", "start", "jobs")
+    table.allow("format", "description", "rules", "examples", "start", "jobs")
     if table.count("format", FORMAT) != FORMAT:
         raise table.error("format", f"is {table.values['format']!r}, but has to be {FORMAT}")
     rules = [rule_of(inner) for inner in table.tables("rules")]

@@ -15,7 +15,6 @@ from evil_minions.fleet.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 _ALL: Final = Selection()
 
@@ -51,9 +50,7 @@ class Client:
         """Return the client."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Hang up."""
         self.close()
 
@@ -139,10 +136,6 @@ class Control(Client):
     def unseen(self, jids: list[str]) -> list[str]:
         """Return those of the job ids that no minion has heard of, in their order."""
         return list(self.ask(do="unseen", jids=jids)["unseen"])
-
-    def pillar(self, minion_id: str) -> dict[str, Any]:
-        """Return the pillar that a minion holds for target matching."""
-        return dict(self.ask(do="pillar", id=minion_id)["pillar"])
 
 
 def connect(folder: Path | str, timeout: float = _ANSWER_SECONDS) -> Control:

@@ -97,6 +97,15 @@ class Status:
         except (KeyError, TypeError, ValueError) as error:
             raise ControlError(f"The fleet's status can't be read: {error}.") from error
 
+    @classmethod
+    def of(cls, parts: Sequence[Status]) -> Status:
+        """Return the status of the parts of a fleet together."""
+        return cls(
+            **{name: sum(getattr(part, name) for part in parts) for name in _COUNTS},
+            processes=tuple(process for part in parts for process in part.processes),
+            counters=total(part.counters for part in parts),
+        )
+
 
 def combine(workers: Sequence[Mapping[str, Any]]) -> Status:
     """Return the status of a fleet from those of its workers."""

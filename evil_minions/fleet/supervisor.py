@@ -31,7 +31,6 @@ from evil_minions.samples.files import read_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-    from types import TracebackType
 
     from evil_minions.fleet.settings import FleetSettings
 
@@ -239,7 +238,6 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "unseen": ("jids",),
     "stop": (),
     "match": ("tgt",),
-    "pillar": ("id",),
     **{order.name: order.needed for order in ORDERS.values()},
 }
 
@@ -316,9 +314,7 @@ class Supervisor:
                 await asyncio.sleep(_ASSEMBLY_SECONDS)
             await self._all({"do": "begin"})
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """End the workers, and remove the socket."""
         await self._close()
 
@@ -372,11 +368,6 @@ class Supervisor:
             case "match":
                 request = {"tgt_type": "glob", "delimiter": ":", **request}
                 return {"ids": [name for found in await self._all(request) for name in found["ids"]]}
-            case "pillar":
-                found = [reply for reply in await self._all(request) if "pillar" in reply]
-                if not found:
-                    raise ControlError(f"The fleet has no minion {request['id']}.")
-                return found[0]
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}

@@ -165,10 +165,6 @@ class Worker:
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
                 return {"ids": self.set.ids(target)}
-            case "pillar":
-                inventory = self.set.shared.inventory
-                index = {name: number for number, name in enumerate(inventory.ids)}.get(request["id"])
-                return {} if index is None else {"pillar": inventory.pillars.get(index)}
             case _ if self._begun:
                 return self.set.answer(request)
             case _:

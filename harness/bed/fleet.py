@@ -19,7 +19,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
@@ -242,9 +242,30 @@ class Fleet:
             ),
         )
 
+    def match(self, tgt: str, tgt_type: str) -> int:
+        """Return how many minions a target matches."""
+        return len(self.control.match(tgt, tgt_type))
+
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """Send a request on a connection of its own, while others may be under way, and return the answer."""
+        with evil_minions.connect(self.folder) as connection:
+            return connection.ask(**request)
+
+    def unseen(self, jids: Sequence[str]) -> list[str]:
+        """Return those of the job ids that no minion has heard of."""
+        return self.control.unseen(list(jids))
+
+    def flush(self) -> None:
+        """Have all samples written."""
+        self.control.flush()
+
+    def close(self) -> None:
+        """Hang up; the fleet goes on."""
+        self.control.close()
+
     def stop(self) -> None:
         """End the fleet; its samples are complete when this returns."""
-        self.control.close()
+        self.close()
         self.process.stop(STOP_S)
 
 

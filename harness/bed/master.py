@@ -18,7 +18,7 @@ import signal
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast
 
 import msgpack
 import yaml
@@ -34,7 +34,6 @@ from harness.processes.ports import HOST, is_ours, listens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from harness.bed.settings import Tree
     from harness.processes.process import Process
@@ -79,24 +78,6 @@ CONNECT_S: Final = 1.0
 READ_BYTES: Final = 4096
 
 
-class Ping(Protocol):
-    """A question under way; a context manager that ends it."""
-
-    def __init__(self, port: int, host: str = HOST) -> None:
-        """Ask the server on this port, as soon as there is one."""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End it, whether it was answered or not."""
-
-    def answered(self) -> bool:
-        """Say whether the answer has come."""
-
-
 class ZeromqPing:
     """A REQ socket, which waits for its server by itself."""
 
@@ -111,9 +92,7 @@ class ZeromqPing:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the socket, whether it was answered or not."""
         self._context.destroy(linger=0)
 
@@ -141,9 +120,7 @@ class StreamPing:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the connection, whether the question was answered or not."""
         self._close()
 
@@ -195,7 +172,7 @@ class WsPing(StreamPing):
     end = b"\r\n\r\n"
 
 
-PINGS: Final[Mapping[str, type[Ping]]] = {"zeromq": ZeromqPing, "tcp": TcpPing, "ws": WsPing}
+PINGS: Final[Mapping[str, type[ZeromqPing | StreamPing]]] = {"zeromq": ZeromqPing, "tcp": TcpPing, "ws": WsPing}
 """A question for each transport, by the name that Salt's option `transport` has for it."""
 
 

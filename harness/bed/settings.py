@@ -10,9 +10,11 @@ that it depends on in the versions that it wants.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -83,6 +85,35 @@ def _with_sbin(environment: Mapping[str, str]) -> str:
     path = environment.get("PATH", os.defpath)
     missing = [folder for folder in SBIN if folder not in path.split(os.pathsep)]
     return os.pathsep.join([path, *missing])
+
+
+# older releases ask for a certifi that not every index has any more
+OVERRIDE = "certifi>=2026\n"
+TRUST = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
+
+
+def release(root: Path, version: str) -> Path:
+    """Return the environment of a release without extensions, made once and kept in `build/releases/`."""
+    folder = root / "build" / "releases"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / version
+    with (folder / "lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not (made / "complete").exists():
+            shutil.rmtree(made, ignore_errors=True)
+            override = folder / "override.txt"
+            override.write_text(OVERRIDE)
+            subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", str(made)], check=True)
+            install(made, "--override", str(override), f"salt=={version}", "psycopg2-binary", "pytest")
+            (made / "complete").touch()
+    return made
+
+
+def install(environment: Path, *arguments: str) -> None:
+    """Install packages into an environment."""
+    uv = Path(sys.executable).with_name("uv")
+    command = [str(uv), "pip", "install", "--quiet", "--python", str(environment / "bin" / "python")]
+    subprocess.run([*command, *arguments], env={**TRUST, **os.environ}, check=True)
 
 
 # A Unix socket's path has room for 107 bytes; Salt's longest name below the temporary folder takes about 60 of them.

@@ -72,10 +72,9 @@ def serve(
     settings: BedSettings,
     say: Callable[[str], None] = SAY,
     *,
-    fleet: bool = True,
     as_json: bool = False,
 ) -> None:
-    """Keep a bed up until Ctrl-C, with its simulated minions unless `fleet` is false; `say` takes lines for the user.
+    """Keep a bed up until Ctrl-C, with its simulated minions; `say` takes lines for the user.
 
     With `as_json` there is one line only, an object with the `facts` and the fleet, when all is ready.
     Raises a HarnessError if the bed does not start, or if one of its services ends; KeyboardInterrupt only while it
@@ -87,7 +86,7 @@ def serve(
         for line in describe(bed):
             tell(line)
         found = facts(bed) if as_json else {}
-        if fleet and settings.minions:
+        if settings.minions:
             minions = bed.start_fleet()
             status = minions.wait_ready(RAMP_UP_S)
             tell(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")

@@ -19,6 +19,7 @@ from harness.bed.fleet import shared_options
 from harness.bed.settings import temporary_parent
 from harness.containers import engine, image, janitor, roles
 from harness.containers.channel import Channel
+from harness.database.container import address
 from harness.errors import DockerError, HarnessError, MasterError, StartError
 from harness.load import wire
 from harness.processes.deadline import Deadline
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
     from harness.containers.options import ContainerSettings
     from harness.load.backend import Job
-    from harness.load.reading import RunnerJob
     from harness.load.wire import Offset
 
 
@@ -146,22 +146,7 @@ class Fleets:
 
     def status(self) -> Status:
         """Return the state of all together; a publication is one whichever containers saw it."""
-        answers = self._each(lambda _: {"do": "status"})
-        total = dict(answers[0])
-        for answer in answers[1:]:
-            total |= {
-                name: value + answer[name]
-                for name, value in total.items()
-                if isinstance(value, int) and name != "format"
-            }
-            total["processes"] = [*total["processes"], *answer["processes"]]
-            total["counters"] = {
-                name: max(value, answer["counters"][name])
-                if name == "publications"
-                else value + answer["counters"][name]
-                for name, value in total["counters"].items()
-            }
-        return Status.from_dict(total)
+        return Status.of([Status.from_dict(answer) for answer in self._each(lambda _: {"do": "status"})])
 
     def match(self, tgt: str, tgt_type: str) -> int:
         """Return how many minions a target matches."""
@@ -262,7 +247,7 @@ class ContainerBackend:
 
     def _start(self, stack: ExitStack) -> None:
         wanted = self._settings
-        first = engine.address(os.environ)
+        first = address(os.environ)
         addresses = [first, *wanted.engines]
         self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
         self._client = self._engines[0]
@@ -429,24 +414,14 @@ class ContainerBackend:
             rows.write(offset.sample(name, now[name]))
         rows.close()
 
-    def read_accepted(self, functions: Sequence[str]) -> None:
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
         """Have the master's container read the job cache, and fetch what it found."""
-        self._channels[MASTER].ask("accepted", {"functions": list(functions)}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/accepted.csv", self._job.samples)
-
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Have the master's container read it, and fetch what it found."""
-        self._channels[MASTER].ask("jobcache", {"jids": list(jids)}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/kept.csv", self._job.samples)
+        self._channels[MASTER].ask("cache", {"what": what, "names": list(names)}, JOB_CACHE_S)
+        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/{what}.csv", self._job.samples)
 
     def running(self) -> list[str]:
         """Return the ids of runners and batches at work in the master's container."""
         return list(self._channels[MASTER].ask("running")["running"])
-
-    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
-        """Have the master's container read the job cache, and fetch what it found."""
-        self._channels[MASTER].ask("runners", {"jobs": [job.line() for job in jobs]}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/runners.csv", self._job.samples)
 
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""

@@ -17,12 +17,12 @@ import time
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
+from harness.database.container import engine
+from harness.database.postgres import UnavailableError
 from harness.errors import DockerError, RunError, StartError
 from harness.load import plan as plans
-from harness.processes import deadline
 from harness.processes.deadline import Deadline, until
 from harness.processes.kernel import ended, owner
-from harness.processes.ports import listens
 from harness.samples import files as samples
 from harness.samples.files import SampleFile
 from harness.samples.rows import APART, ProcessSample
@@ -132,41 +132,19 @@ def set_back(path: Path, output: Path, ahead: float) -> None:
                 rows.writerow(row)
 
 
-SOCKET = "/var/run/docker.sock"
-UNIX = "unix://"
-PING_S = 5
-ANSWER_S = 600
 RUN, HOST, OWNER, STARTED = "saltbed.run", "saltbed.host", "saltbed.owner", "saltbed.started"
 # longer than the start of any run, and than any difference of two machines' clocks
 FORGOTTEN_S = 24 * 3600.0
 
 
-def address(environment: Mapping[str, str]) -> str:
-    """Return where the engine of this environment is."""
-    return environment.get("DOCKER_HOST") or f"{UNIX}{SOCKET}"
-
-
-def connect(url: str, environment: Mapping[str, str], timeout: float = ANSWER_S) -> DockerClient:
+def connect(url: str, environment: Mapping[str, str]) -> DockerClient:
     """Return a client of the engine at `url`; raise DockerError if none answers there."""
-    missing = (
-        f"No Docker engine answers at {url}: install one (`apt-get install docker.io`), start it, or name another in "
-        "DOCKER_HOST."
-    )
-    if url.startswith(UNIX) and not listens(socket.AF_UNIX, url.removeprefix(UNIX)):
-        raise DockerError(missing)
-    # slow to import, and most beds do without
-    import docker  # noqa: PLC0415 - slow to import, and most beds need none
-    from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
-
-    variables = {**environment, "DOCKER_HOST": url}
     try:
-        with contextlib.closing(
-            docker.from_env(timeout=int(deadline.patient(PING_S)), environment=variables)
-        ) as client:
-            client.ping()
-        return docker.from_env(timeout=int(timeout), environment=variables)
-    except (DockerException, OSError) as error:
-        raise DockerError(missing) from error
+        return engine({**environment, "DOCKER_HOST": url})
+    except UnavailableError as error:
+        raise DockerError(
+            f"N{str(error)[1:]}: install one (`apt-get install docker.io`), start it, or name another in DOCKER_HOST."
+        ) from error
 
 
 def labels(run: str) -> dict[str, str]:

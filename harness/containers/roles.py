@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.bed import LOSSES
 from harness.bed.master import GRAIN
@@ -23,7 +23,7 @@ from harness.bed.settings import PortSettings, TemporarySettings, Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
-from harness.load import clients, programs
+from harness.load import clients, local
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT, write_private
 from harness.processes import monitor
@@ -77,14 +77,14 @@ def workplace(stack: ExitStack) -> Workplace:
     return place
 
 
-def _check(watch: Watch) -> Action:
-    """Return the action that looks after the processes of a container."""
+def _action(do: Callable[[], object]) -> Action:
+    """Return the action that calls `do`, and has nothing to answer."""
 
-    def check(_: dict[str, Any]) -> dict[str, Any]:
-        watch.check()
+    def act(_: dict[str, Any]) -> dict[str, Any]:
+        do()
         return {}
 
-    return check
+    return act
 
 
 def postgres(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -97,7 +97,7 @@ def postgres(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
     schema.fill(server.dsn, minions, request["seed"], schema.Scale())
     if server.process:
         place.watch.add(server.process, LOSSES["postgres"])
-    return {"options": server.salt_options(), "source": server.source}, {"check": _check(place.watch)}
+    return {"options": server.salt_options(), "source": server.source}, {"check": _action(place.watch.check)}
 
 
 def _server(where: Place) -> Postgres:
@@ -126,36 +126,18 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
     )
     bed = stack.enter_context(Bed(settings))
 
-    def jobcache(asked: dict[str, Any]) -> dict[str, Any]:
-        programs.read_job_cache(bed, asked["jids"], SAMPLES / "kept.csv")
-        return {}
-
-    def accepted(asked: dict[str, Any]) -> dict[str, Any]:
-        programs.read_accepted(bed, asked["functions"], SAMPLES / "accepted.csv")
-        return {}
-
-    def runners(asked: dict[str, Any]) -> dict[str, Any]:
-        programs.read_runners(bed, asked["jobs"], SAMPLES / "runners.csv")
-        return {}
-
-    def running(_: dict[str, Any]) -> dict[str, Any]:
-        return {"running": bed.master.running()}
-
-    def rotate(_: dict[str, Any]) -> dict[str, Any]:
-        programs.rotate_keys(bed)
-        return {}
-
-    def restart(_: dict[str, Any]) -> dict[str, Any]:
-        bed.restart_master()
-        return {}
-
-    def check(_: dict[str, Any]) -> dict[str, Any]:
-        bed.check()
+    def cache(asked: dict[str, Any]) -> dict[str, Any]:
+        local.read_cache(bed, asked["what"], asked["names"])
         return {}
 
     facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir), "word": bed.master.word}
-    actions: dict[str, Action] = {"jobcache": jobcache, "accepted": accepted, "runners": runners, "running": running}
-    return facts, {**actions, "rotate": rotate, "restart": restart, "check": check}
+    return facts, {
+        "cache": cache,
+        "running": lambda _: {"running": bed.master.running()},
+        "rotate": _action(partial(local.rotate_keys, bed)),
+        "restart": _action(bed.restart_master),
+        "check": _action(bed.check),
+    }
 
 
 def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -175,7 +157,7 @@ def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
     for one, process in zip(wanted, started, strict=True):
         api.wait_ready(one, process)
         place.watch.add(process, LOSSES["api"], log=one.log)
-    return {"urls": [one.url for one in wanted], "eauth": first.eauth}, {"check": _check(place.watch)}
+    return {"urls": [one.url for one in wanted], "eauth": first.eauth}, {"check": _action(place.watch.check)}
 
 
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -198,10 +180,9 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:
         started.process.check()
-        with evil_minions.connect(started.folder) as connection:
-            return {"answer": connection.ask(**asked["request"])}
+        return {"answer": started.ask(asked["request"])}
 
-    return {}, {"fleet": forward, "check": _check(place.watch)}
+    return {}, {"fleet": forward, "check": _action(place.watch.check)}
 
 
 def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
@@ -232,7 +213,7 @@ def load(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dic
         ended = "" if code is None else at_work.tail()
         return {"code": code, "zero": at_work.zero(), "answered": at_work.answered(), "tail": ended}
 
-    return {}, {"state": state, "check": _check(place.watch)}
+    return {}, {"state": state, "check": _action(place.watch.check)}
 
 
 ROLES: dict[str, Role] = {

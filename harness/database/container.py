@@ -7,6 +7,7 @@ removes it when the bed ends, even if the harness is killed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import signal
@@ -32,15 +33,21 @@ IMAGE = "postgres:16-alpine"
 PASSWORD_VARIABLE = "POSTGRES_PASSWORD"  # noqa: S105 - the name of a variable
 SOCKET = "/var/run/docker.sock"
 UNIX = "unix://"
-ENGINE_S = 5
+PING_S = 5
+ANSWER_S = 600
 # of which pulling the image takes most
 READY_S = 180.0
 SERVER_OPTIONS = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "max_connections=200")
 
 
+def address(environment: Mapping[str, str]) -> str:
+    """Return where the engine of this environment is."""
+    return environment.get("DOCKER_HOST") or f"{UNIX}{SOCKET}"
+
+
 def engine(environment: Mapping[str, str]) -> DockerClient:
     """Return a client of the Docker engine that answers; raise UnavailableError if there is none."""
-    host = environment.get("DOCKER_HOST") or f"{UNIX}{SOCKET}"
+    host = address(environment)
     if host.startswith(UNIX) and not listens(socket.AF_UNIX, host.removeprefix(UNIX)):
         raise UnavailableError(f"no Docker engine answers at {host}")
     # slow to import, and most beds do without
@@ -48,11 +55,12 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
-        client = docker.from_env(timeout=int(deadline.patient(ENGINE_S)), environment=dict(environment))
-        client.ping()
+        ping_s = int(deadline.patient(PING_S))
+        with contextlib.closing(docker.from_env(timeout=ping_s, environment=dict(environment))) as client:
+            client.ping()
+        return docker.from_env(timeout=ANSWER_S, environment=dict(environment))
     except (DockerException, OSError) as error:
         raise UnavailableError(f"no Docker engine answers at {host}") from error
-    return client
 
 
 def start(place: Place) -> Postgres:

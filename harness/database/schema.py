@@ -111,17 +111,17 @@ class Server:
     minion: str
 
 
-def read(name: str, folder: Path = SQL) -> str:
+def read(name: str) -> str:
     """Return the statements of a file of `sql/`, without the lines that psql keeps to itself."""
-    lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (SQL / name).read_text(encoding="utf-8").splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("\\"))
 
 
-def install(dsn: str, folder: Path = SQL) -> None:
+def install(dsn: str) -> None:
     """Create the tables and the function; doing it twice changes nothing."""
     with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
         for name in SCHEMA:
-            cursor.execute(read(name, folder))
+            cursor.execute(read(name))
 
 
 def fill(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:
@@ -273,13 +273,13 @@ FORMS = {
 }
 
 
-def install_form(dsn: str, form: Form, folder: Path = SQL) -> None:
+def install_form(dsn: str, form: Form) -> None:
     """Run the files of a form, each as psql would; doing it twice changes nothing."""
     with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
         # the files have their own transactions
         connection.autocommit = True
         for name in form.files:
-            cursor.execute(read(name, folder))
+            cursor.execute(read(name))
 
 
 def fill_target(dsn: str, minions: Sequence[str], seed: int, scale: Scale) -> None:

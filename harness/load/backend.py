@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from evil_minions import Status
     from harness.load.coordinator import Remote
-    from harness.load.reading import RunnerJob
     from harness.load.watch import Watch
     from harness.processes.deadline import Deadline
     from harness.scenarios.scenario import Scenario
@@ -148,14 +147,8 @@ class Backend(Protocol):
     def collect(self) -> None:
         """Bring all samples so far into the job's folder."""
 
-    def read_accepted(self, functions: Sequence[str]) -> None:
-        """Write `accepted.csv`: the jobs of `functions` that the master accepted, as its job cache has them."""
-
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Write `kept.csv`: the returns of `jids` that the master's job cache holds."""
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
+        """Write what the job cache holds of `names` into the samples; `harness.load.jobcache` has the kinds."""
 
     def running(self) -> list[str]:
         """Return the ids of the master's own jobs that are at work: its runners, and batches that it drives."""
-
-    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
-        """Write `runners.csv`: the answers of asynchronous runners that the master's job cache holds."""

@@ -187,7 +187,7 @@ class Coordinator:
         threading.Thread(target=self._welcome, daemon=True).start()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Hang up on everybody: workers without their part of a load come again."""
         self._closing = True
         with contextlib.suppress(OSError):

@@ -2,64 +2,58 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-import evil_minions
 from harness.bed import Bed, BedSettings, master
 from harness.bed.settings import ApiSettings, check_acl
-from harness.load import clients, programs
+from harness.errors import RunError
+from harness.load import clients
 from harness.load.coordinator import Coordinator
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.load.watch import Watch
+from harness.paths import ROOT
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    from evil_minions import Status
-    from harness.bed import fleet as bed_fleet
+    from harness.bed.fleet import Fleet
     from harness.load.backend import Job
     from harness.load.clients import Locust
-    from harness.load.reading import RunnerJob
     from harness.processes.process import Process
 
 # where salt-api listens for workers of other hosts
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - its password is made anew for each bed
+JOB_CACHE_S = 300.0
+# the master's maintenance looks for the request once every `loop_interval`, which is a minute unless told otherwise
+ROTATE_S = 90.0
+START_S = 30.0
 
 
-class LocalFleet:
-    """The fleet of a bed on this machine."""
+def rotate_keys(bed: Bed) -> None:
+    """Have the bed's master rotate its publication key, and wait until it has; raise RunError if it does not."""
+    _run(bed, "rotate", ["harness.load.rotate", str(bed.master.config_dir), str(ROTATE_S)], ROTATE_S + START_S)
 
-    def __init__(self, fleet: bed_fleet.Fleet) -> None:
-        """Take the bed's fleet."""
-        self._fleet = fleet
 
-    def status(self) -> Status:
-        """Return its state."""
-        return self._fleet.status()
+def read_cache(bed: Bed, what: str, names: Sequence[str]) -> None:
+    """Write what the master's job cache holds of `names`, see `harness.load.jobcache`, into the bed's samples."""
+    asked = bed.temporary / what
+    asked.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    argv = ["harness.load.jobcache", str(bed.master.config_dir), what, str(asked), str(bed.samples / f"{what}.csv")]
+    _run(bed, "jobcache", argv, JOB_CACHE_S)
 
-    def match(self, tgt: str, tgt_type: str) -> int:
-        """Return how many minions a target matches."""
-        return len(self._fleet.control.match(tgt, tgt_type))
 
-    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
-        """Send a request on a connection of its own."""
-        with evil_minions.connect(self._fleet.folder) as connection:
-            return connection.ask(**request)
-
-    def unseen(self, jids: Sequence[str]) -> list[str]:
-        """Return those of the job ids that no minion has heard of."""
-        return self._fleet.control.unseen(list(jids))
-
-    def flush(self) -> None:
-        """Have all samples written."""
-        self._fleet.control.flush()
-
-    def close(self) -> None:
-        """Hang up."""
-        self._fleet.control.close()
+def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
+    """Run a program to its end; raise RunError, with the last line that it printed, if it fails."""
+    # a Salt with an environment of its own needs no path, but its own Python
+    found = (bed.environment.get("PYTHONPATH"), str(ROOT))
+    environment = {**bed.environment, "PYTHONPATH": os.pathsep.join(filter(None, found))}
+    process = bed.spawn(name, [bed.tree.python(), "-m", *argv], env=environment, role="harness")
+    if code := process.wait(seconds):
+        raise RunError(f"The program {argv[0]} failed (exit code {code}), see {process.log}: {process.tail(1)}")
 
 
 class LocalBackend:
@@ -125,9 +119,9 @@ class LocalBackend:
         """Stop the bed."""
         self._stack.__exit__(kind, error, traceback)
 
-    def start_fleet(self) -> LocalFleet:
+    def start_fleet(self) -> Fleet:
         """Start the simulated minions."""
-        return LocalFleet(self._bed.start_fleet(self._job.scenario.minions, self._job.fleet_options))
+        return self._bed.start_fleet(self._job.scenario.minions, self._job.fleet_options)
 
     def start_clients(self, expected: Mapping[str, int]) -> clients.Clients:
         """Start locust, once all workers of other hosts are there."""
@@ -169,7 +163,7 @@ class LocalBackend:
 
     def rotate_keys(self) -> None:
         """Ask for it as Salt's own commands do."""
-        programs.rotate_keys(self._bed)
+        rotate_keys(self._bed)
 
     def restart_master(self) -> None:
         """Stop the master and start it again."""
@@ -178,18 +172,10 @@ class LocalBackend:
     def collect(self) -> None:
         """Do nothing: samples are written where they stay."""
 
-    def read_accepted(self, functions: Sequence[str]) -> None:
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
         """Read the job cache with the tree's own Salt."""
-        programs.read_accepted(self._bed, functions, self._job.samples.resolve() / "accepted.csv")
-
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Read the job cache with the tree's own Salt."""
-        programs.read_job_cache(self._bed, jids, self._job.samples.resolve() / "kept.csv")
+        read_cache(self._bed, what, names)
 
     def running(self) -> list[str]:
         """Return the ids of runners and batches at work."""
         return self._bed.master.running()
-
-    def read_runners(self, jobs: Sequence[RunnerJob]) -> None:
-        """Read the job cache with the tree's own Salt."""
-        programs.read_runners(self._bed, [job.line() for job in jobs], self._job.samples.resolve() / "runners.csv")

@@ -65,13 +65,13 @@ def run(
             fleet.flush()
         progress.show(f"{job.name}: reading the job cache")
         if not in_time:
-            backend.read_accepted(job.scenario.asked.lines())
+            backend.read_cache("accepted", job.scenario.asked.lines())
         backend.collect()
         rows = list(samples.read_clients(job.samples))
         clients_done = max((row.finished for row in rows), default=settled)
-        backend.read_job_cache(_jids(job))
+        backend.read_cache("kept", _jids(job))
         if started := runners(job, expected):
-            backend.read_runners(started)
+            backend.read_cache("runners", [one.line() for one in started])
         # before the bed ends: whatever happens to it then, the samples are complete
         timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
         samples.write_timeline(job.samples, timeline)

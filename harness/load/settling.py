@@ -59,7 +59,7 @@ class Recorder:
         """Return the recorder."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close the files of samples."""
         self._file.close()
         self._machine.close()
@@ -137,7 +137,7 @@ class Queue:
         if self._waiting:
             self._waiting = self._fleet.unseen(self._waiting)
         if not self._waiting:
-            self._backend.read_accepted(self._job.scenario.asked.lines())
+            self._backend.read_cache("accepted", self._job.scenario.asked.lines())
             self._waiting = self._fleet.unseen(accepted(self._job))
         return not self._waiting
 
@@ -145,7 +145,7 @@ class Queue:
         """Return whether the job cache has the answer of every asynchronous runner that clients were told the id of."""
         started = runners(self._job, self._expected)
         if len(started) > self._ended:
-            self._backend.read_runners(started)
+            self._backend.read_cache("runners", [job.line() for job in started])
             self._ended = len({row.jid for row in samples.read_runners(self._job.samples)})
         return len(started) <= self._ended
 

@@ -59,7 +59,7 @@ class Player:
         """Return the player."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Skip what is not due yet, and wait for what is under way."""
         self._stop.set()
         for thread in self._threads:

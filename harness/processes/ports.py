@@ -19,7 +19,6 @@ from harness.errors import PortError, StartError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
-    from types import TracebackType
 
 HOST = "127.0.0.1"
 FIRST, LAST = 20_000, 29_999
@@ -86,9 +85,9 @@ def candidates(outgoing: tuple[int, int]) -> Sequence[int]:
     return [port for port in range(FIRST, LAST + 1) if not low <= port <= high] or range(FIRST, LAST + 1)
 
 
-def outgoing_range(path: Path = OUTGOING) -> tuple[int, int]:
+def outgoing_range() -> tuple[int, int]:
     """Return the first and last port that the kernel gives to outgoing connections."""
-    low, high = path.read_text().split()
+    low, high = OUTGOING.read_text().split()
     return int(low), int(high)
 
 
@@ -104,9 +103,7 @@ class Ports:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Give the reservations back."""
         for reservation in self._reservations:
             reservation.close()

@@ -235,9 +235,9 @@ class Limits:
     returns: float
 
 
-def edges(start: float, end: float, steps: int = STEPS) -> list[float]:
-    """Return the edges of at most `steps` equal spans from `start` to `end`, none shorter than a second."""
-    count = max(2, min(steps, int(end - start)))
+def edges(start: float, end: float) -> list[float]:
+    """Return the edges of at most `STEPS` equal spans from `start` to `end`, none shorter than a second."""
+    count = max(2, min(STEPS, int(end - start)))
     return [start + (end - start) * number / count for number in range(count + 1)]
 
 

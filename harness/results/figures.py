@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.results.evidence import longest as longest_wait
 from harness.results.followed import follow
@@ -29,113 +29,18 @@ if TYPE_CHECKING:
     from harness.scenarios.scenario import Scenario
 
 
-@dataclass(frozen=True)
-class Lateness:
-    """How late the clients sent their requests: seconds after each was due, how many more than `LATE_S`."""
-
-    p95: float | None
-    max: float | None
-    n: int
-    late: int
-
-
-@dataclass(frozen=True)
-class FunctionResult:
-    """The figures of one function: what clients asked for, what the fleet executed, and what became of its returns."""
-
-    jobs_requested: int
-    publications: int
-    executions: int
-    returns: int
-    return_sends: int
-    returns_acknowledged: int
-    returns_unacknowledged: int
-    client_errors: int
-    client_latency_s: Percentiles
-    complete_latency_s: Percentiles
-    acknowledgement_s: Percentiles
-
-
-@dataclass(frozen=True)
-class TreeResult:
-    """The figures of one tree; see `harness.figures.FIGURES` for the definition of each.
-
-    `cpu_s` and `peak_memory_mb` are by role of process, `per_function` by function, `time` holds the lengths of the
-    phases. `left_out` counts the rows from before the load, which no figure includes; `clocks` holds what was
-    measured of the clocks of other machines, in seconds.
-    `gaps` says what was not sampled for a while: figures that need it are None, or missing from a table.
-    """
-
-    minions: int
-    ramp_up_s: float
-    kb_per_minion: float
-    fleet_cpu_ms_per_return: float | None
-    master_cpu_ms_per_return: float | None
-    fleet_cpu_ms_per_any_return: float | None
-    master_cpu_ms_per_any_return: float | None
-    jobs_requested: int
-    jobs_accepted: int
-    jobs_unpublished: int
-    publications: int
-    publications_per_job: float | None
-    returns_expected: int
-    returns_kept: int
-    never_reached: int
-    returns_unfinished: int
-    returns_lost: int
-    returns_per_s: float | None
-    acknowledged_ratio: float | None
-    duplicate_ratio: float | None
-    heard_mb: float | None
-    heard_per_execution: float | None
-    find_jobs: int
-    find_jobs_per_execution: float | None
-    client_requests: int
-    client_errors: int
-    longest_wait_s: float | None
-    client_latency_s: Percentiles
-    complete_latency_s: Percentiles
-    sent_late_s: Lateness
-    logins: int
-    login_errors: int
-    login_s: Percentiles
-    acknowledgement_s: Percentiles
-    settle_s: float
-    settled_in_time: bool
-    peak_memory_mb: dict[str, float]
-    cpu_s: dict[str, float]
-    per_function: dict[str, FunctionResult]
-    time: dict[str, float]
-    left_out: dict[str, int]
-    clocks: dict[str, dict[str, float]]
-    gaps: tuple[str, ...] = ()
-    others_cores: float | None = None
-
-
 # the smallest number of times for each percentile: with so many at least one lies beyond it
 LEAST = {"p50": 2, "p95": 20, "p99": 100}
 
 
-@dataclass(frozen=True)
-class Percentiles:
-    """Percentiles of `n` times in seconds; None where `n` is too small for one, see `LEAST`."""
-
-    p50: float | None
-    p95: float | None
-    p99: float | None
-    n: int
-
-
-def percentiles(values: Iterable[float]) -> Percentiles:
-    """Return the percentiles of raw samples, interpolated between the two nearest."""
+def percentiles(values: Iterable[float]) -> dict[str, float | None]:
+    """Return the percentiles of `n` raw samples, interpolated, None where `n` is too small for one: see `LEAST`."""
     ordered = sorted(values)
     n = len(ordered)
     cuts = statistics.quantiles(ordered, n=100, method="inclusive") if n > 1 else []
 
-    def cut(name: str) -> float | None:
-        return round(cuts[int(name[1:]) - 1], 3) if n >= LEAST[name] else None
-
-    return Percentiles(cut("p50"), cut("p95"), cut("p99"), n)
+    found = {name: round(cuts[int(name[1:]) - 1], 3) if n >= least else None for name, least in LEAST.items()}
+    return {**found, "n": n}
 
 
 LONGEST_S = 5.0
@@ -267,8 +172,14 @@ FIND_JOB = "saltutil.find_job"
 LATE_S = 0.1
 
 
-def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
-    """Return the figures of one tree from its samples."""
+def of_tree(samples: Evidence, scenario: Scenario) -> dict[str, Any]:
+    """Return the figures of one tree from its samples, as `result.json` has them.
+
+    See `harness.figures.FIGURES` for the definition of each. `cpu_s` and `peak_memory_mb` are by role of process,
+    `per_function` by function, `time` holds the lengths of the phases. `left_out` counts the rows from before the load,
+    which no figure includes; `clocks` holds what was measured of the clocks of other machines, in seconds. `gaps` says
+    what was not sampled for a while: figures that need it are None, or missing from a table.
+    """
     timeline = samples.timeline
     jobs = samples.load_jobs()
     followed = follow(samples, scenario.asked)
@@ -292,65 +203,65 @@ def of_tree(samples: Evidence, scenario: Scenario) -> TreeResult:
     jobs_requested = sum(row.function in single for row in samples.clients)
     last = max((row.time for row in useful if row.acknowledged), default=None)
     complete = {(answer.clients, answer.number) for answer in samples.answers if not answer.error}
-    return TreeResult(
-        minions=samples.fleet[-1].minions,
-        ramp_up_s=_rounded(timeline.ready - timeline.fleet_start),
-        kb_per_minion=_kb_per_minion(samples),
-        fleet_cpu_ms_per_return=_cost_ms(fleet_s, len(useful)),
-        master_cpu_ms_per_return=_cost_ms(master_s, len(useful)),
-        fleet_cpu_ms_per_any_return=_cost_ms(fleet_s, len(returns)),
-        master_cpu_ms_per_any_return=_cost_ms(master_s, len(returns)),
-        jobs_requested=jobs_requested,
-        jobs_accepted=len(followed),
-        jobs_unpublished=len(followed) - published,
-        publications=published,
-        publications_per_job=_ratio(sum(job.published and job.fun in single for job in followed), jobs_requested),
-        returns_expected=sum(job.targeted for job in followed),
-        returns_kept=kept,
-        never_reached=sum(job.unreached for job in followed),
-        returns_unfinished=sum(job.unfinished for job in followed),
-        returns_lost=sum(job.lost for job in followed),
-        returns_per_s=_ratio(kept, last - timeline.load_start) if last else None,
-        acknowledged_ratio=_ratio(sum(row.acknowledged for row in returns), sends),
-        duplicate_ratio=_ratio(sends - len(returns), len(returns)),
-        heard_mb=None if blind else _rounded(_risen(samples, "heard_bytes") / 1e6),
-        heard_per_execution=None if blind else _ratio(_risen(samples, "heard"), reached),
-        find_jobs=find_jobs,
-        find_jobs_per_execution=_ratio(find_jobs, reached),
-        client_requests=len(samples.clients),
-        client_errors=sum(bool(answer.error) for answer in samples.answers),
-        longest_wait_s=None if (longest := longest_wait(samples.answers)) is None else _rounded(longest),
-        client_latency_s=percentiles(row.latency_s for row in samples.clients),
-        complete_latency_s=_complete_latency(samples.clients, complete),
-        sent_late_s=_lateness(samples.clients),
-        logins=len(samples.logins),
-        login_errors=sum(bool(row.error) for row in samples.logins),
-        login_s=percentiles(row.seconds for row in samples.logins),
-        acknowledgement_s=percentiles(row.seconds for row in returns if row.acknowledged),
-        settle_s=_rounded(timeline.settled - timeline.clients_done),
-        settled_in_time=timeline.settled_in_time,
-        peak_memory_mb={} if unseen else _peaks(samples),
-        cpu_s={role: _rounded(value) for role, value in sorted(used.items())},
-        per_function=_functions(samples, jobs, returns, complete),
-        time={
+    return {
+        "minions": samples.fleet[-1].minions,
+        "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
+        "kb_per_minion": _kb_per_minion(samples),
+        "fleet_cpu_ms_per_return": _cost_ms(fleet_s, len(useful)),
+        "master_cpu_ms_per_return": _cost_ms(master_s, len(useful)),
+        "fleet_cpu_ms_per_any_return": _cost_ms(fleet_s, len(returns)),
+        "master_cpu_ms_per_any_return": _cost_ms(master_s, len(returns)),
+        "jobs_requested": jobs_requested,
+        "jobs_accepted": len(followed),
+        "jobs_unpublished": len(followed) - published,
+        "publications": published,
+        "publications_per_job": _ratio(sum(job.published and job.fun in single for job in followed), jobs_requested),
+        "returns_expected": sum(job.targeted for job in followed),
+        "returns_kept": kept,
+        "never_reached": sum(job.unreached for job in followed),
+        "returns_unfinished": sum(job.unfinished for job in followed),
+        "returns_lost": sum(job.lost for job in followed),
+        "returns_per_s": _ratio(kept, last - timeline.load_start) if last else None,
+        "acknowledged_ratio": _ratio(sum(row.acknowledged for row in returns), sends),
+        "duplicate_ratio": _ratio(sends - len(returns), len(returns)),
+        "heard_mb": None if blind else _rounded(_risen(samples, "heard_bytes") / 1e6),
+        "heard_per_execution": None if blind else _ratio(_risen(samples, "heard"), reached),
+        "find_jobs": find_jobs,
+        "find_jobs_per_execution": _ratio(find_jobs, reached),
+        "client_requests": len(samples.clients),
+        "client_errors": sum(bool(answer.error) for answer in samples.answers),
+        "longest_wait_s": None if (longest := longest_wait(samples.answers)) is None else _rounded(longest),
+        "client_latency_s": percentiles(row.latency_s for row in samples.clients),
+        "complete_latency_s": _complete_latency(samples.clients, complete),
+        "sent_late_s": _lateness(samples.clients),
+        "logins": len(samples.logins),
+        "login_errors": sum(bool(row.error) for row in samples.logins),
+        "login_s": percentiles(row.seconds for row in samples.logins),
+        "acknowledgement_s": percentiles(row.seconds for row in returns if row.acknowledged),
+        "settle_s": _rounded(timeline.settled - timeline.clients_done),
+        "settled_in_time": timeline.settled_in_time,
+        "peak_memory_mb": {} if unseen else _peaks(samples),
+        "cpu_s": {role: _rounded(value) for role, value in sorted(used.items())},
+        "per_function": _functions(samples, jobs, returns, complete),
+        "time": {
             "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
             "load_s": _rounded(timeline.clients_done - timeline.load_start),
             "settle_s": _rounded(timeline.settled - timeline.clients_done),
         },
-        left_out={
+        "left_out": {
             "jobs": sum(row.jid not in jobs for row in samples.jobs),
             "returns": sum(row.jid not in jobs for row in samples.returns),
         },
-        clocks={
+        "clocks": {
             clock.name: {"offset_s": clock.offset_s, "error_s": clock.error_s, "drift_s": clock.drift_s}
             for clock in samples.clocks
         },
-        others_cores=None if cut_off else _others_cores(samples, sum(used.values())),
-        gaps=(
+        "gaps": (
             *(gap.told("CPU and memory were", timeline.load_start) for gap in unseen),
             *(gap.told("the fleet was", timeline.load_start) for gap in of_fleet),
         ),
-    )
+        "others_cores": None if cut_off else _others_cores(samples, sum(used.values())),
+    }
 
 
 def _unseen(samples: Evidence, timeline: Timeline) -> list[Gap]:
@@ -372,15 +283,19 @@ def _others_cores(samples: Evidence, bed_s: float) -> float | None:
     return _rounded(max(0.0, busy_s - bed_s) / (timeline.settled - timeline.load_start))
 
 
-def _complete_latency(requests: Iterable[ClientSample], complete: Container[tuple[str, int]]) -> Percentiles:
+def _complete_latency(
+    requests: Iterable[ClientSample], complete: Container[tuple[str, int]]
+) -> dict[str, float | None]:
     """Return the latency of the requests with a complete answer: failures that come fast must not look like speed."""
     return percentiles(row.latency_s for row in requests if (row.clients, row.number) in complete)
 
 
-def _lateness(requests: Iterable[ClientSample]) -> Lateness:
+def _lateness(requests: Iterable[ClientSample]) -> dict[str, float | None]:
+    """Return how late requests were sent: seconds after each was due, how many more than `LATE_S`."""
     late = [max(0.0, row.started - row.scheduled) for row in requests]
     longest = _rounded(max(late)) if late else None
-    return Lateness(percentiles(late).p95, longest, len(late), sum(seconds > LATE_S for seconds in late))
+    above = sum(seconds > LATE_S for seconds in late)
+    return {"p95": percentiles(late)["p95"], "max": longest, "n": len(late), "late": above}
 
 
 def _cost_ms(seconds: float | None, returns: int) -> float | None:
@@ -410,7 +325,8 @@ def _functions(
     jobs: Mapping[str, list[JobRow]],
     returns: list[ReturnRow],
     complete: Container[tuple[str, int]],
-) -> dict[str, FunctionResult]:
+) -> dict[str, dict[str, Any]]:
+    """Return for each function what clients asked for, what the fleet executed, and what became of its returns."""
     functions = sorted({row.function for row in samples.clients} | {rows[0].fun for rows in jobs.values()})
     publications = Counter(rows[0].fun for rows in jobs.values())
     found = {}
@@ -419,19 +335,19 @@ def _functions(
         ended = [answer for answer in samples.answers if answer.function == function]
         sent = [row for row in returns if row.fun == function]
         acknowledged = [row for row in sent if row.acknowledged]
-        found[function] = FunctionResult(
-            jobs_requested=len(asked),
-            publications=publications[function],
-            executions=sum(row.targeted for rows in jobs.values() for row in rows if row.fun == function),
-            returns=len(sent),
-            return_sends=sum(row.attempts for row in sent),
-            returns_acknowledged=len(acknowledged),
-            returns_unacknowledged=len(sent) - len(acknowledged),
-            client_errors=sum(bool(answer.error) for answer in ended),
-            client_latency_s=percentiles(row.latency_s for row in asked),
-            complete_latency_s=_complete_latency(asked, complete),
-            acknowledgement_s=percentiles(row.seconds for row in acknowledged),
-        )
+        found[function] = {
+            "jobs_requested": len(asked),
+            "publications": publications[function],
+            "executions": sum(row.targeted for rows in jobs.values() for row in rows if row.fun == function),
+            "returns": len(sent),
+            "return_sends": sum(row.attempts for row in sent),
+            "returns_acknowledged": len(acknowledged),
+            "returns_unacknowledged": len(sent) - len(acknowledged),
+            "client_errors": sum(bool(answer.error) for answer in ended),
+            "client_latency_s": percentiles(row.latency_s for row in asked),
+            "complete_latency_s": _complete_latency(asked, complete),
+            "acknowledgement_s": percentiles(row.seconds for row in acknowledged),
+        }
     return found
 
 

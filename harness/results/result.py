@@ -61,10 +61,7 @@ def compute(folder: Path) -> Result:
     run = runs.read(folder)
     scenario = run.scenario(folder)
     each = tuple(
-        {
-            tree: dataclasses.asdict(of_tree(evidence.read(place / "samples"), scenario))
-            for tree, place in places.items()
-        }
+        {tree: of_tree(evidence.read(place / "samples"), scenario) for tree, place in places.items()}
         for places in run.places(folder)
     )
     trees = {tree: middle([one[tree] for one in each]) for tree in run.trees}

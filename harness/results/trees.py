@@ -77,10 +77,10 @@ def same(labels: Sequence[str], facts: Mapping[str, Mapping[str, Any]], scenario
     return [tuple(group) for group in found.values()]
 
 
-def content_hash(folder: Path, parts: Sequence[str] = _PARTS) -> str:
-    """Return the SHA-256 of the names and contents of all files of `parts` (globs); "" if there are none."""
+def content_hash(folder: Path) -> str:
+    """Return the SHA-256 of the names and contents of all files of `_PARTS` (globs); "" if there are none."""
     total = hashlib.sha256()
-    names = sorted(_files(folder, parts))
+    names = sorted(_files(folder))
     for name in names:
         total.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest() if names else ""
@@ -109,8 +109,8 @@ def told(name: str, facts: Mapping[str, Any]) -> str:
     return f"{name}: tree {str(facts.get('hash') or 'unknown')[:12]}, {words}"
 
 
-def _files(folder: Path, parts: Sequence[str]) -> Iterator[str]:
-    for part in parts:
+def _files(folder: Path) -> Iterator[str]:
+    for part in _PARTS:
         for top in folder.glob(part):
             for path in top.rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":

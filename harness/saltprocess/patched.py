@@ -1,4 +1,4 @@
-"""The patched Salt as a process that compiles pillars and runs runners.
+"""The patched Salt as a process that compiles pillars and runs runners, or that minions return with.
 
 Salt changes the process that it is imported into (its loader, its warnings, its import hooks), so a test leaves it
 in one of its own.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from harness.bed import Bed
     from harness.database.postgres import Postgres
 
 
@@ -54,8 +55,33 @@ def options(postgres: Postgres, source: list[dict[str, Any]], **more: object) ->
 
 
 @contextmanager
-def patched(folder: Path, without: Sequence[str] = ()) -> Iterator[Salt]:
-    """Start the patched Salt, as where some packages are not installed."""
-    settings = {"folder": str(folder), "without": list(without)}
-    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", settings) as process:
+def patched(folder: Path) -> Iterator[Salt]:
+    """Start the patched Salt."""
+    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(folder)}) as process:
         yield Salt(process)
+
+
+class Pump(SaltProcess):
+    """Minions of a bed's master that only return; their keys stay in `folder`.
+
+    Every method raises SaltProcessError if their process has ended.
+    """
+
+    def __init__(self, bed: Bed, minions: int, folder: Path) -> None:
+        """Connect them."""
+        master = bed.master
+        folders = {"folder": str(folder), "pki": str(master.pki_dir), "cache": str(master.cache_dir)}
+        settings = {"port": master.request_port, "minions": minions, **folders}
+        super().__init__("patched", "harness.saltprocess.tasks.pump", settings)
+
+    def returns(self, jid: str) -> None:
+        """Let all return a ping."""
+        self.run("returns", jid)
+
+    def insist(self, jid: str, patience: float) -> int:
+        """Let all return a ping, each again and again after so many seconds without an answer; return the tries."""
+        return int(self.run("insist", jid, patience)[1])
+
+    def ask(self, number: int, jid: str, **load: object) -> None:
+        """Let one return a ping, or what the load says else."""
+        self.run("ask", number, jid, load)

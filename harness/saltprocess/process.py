@@ -21,7 +21,6 @@ from harness.paths import ROOT, TREES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
 
 class SaltProcess:
@@ -29,26 +28,27 @@ class SaltProcess:
 
     `module` is the full name of a module with a function `prepare(settings)`, which returns a callable. Each run calls
     it, and the time of the call is what is measured. What it returns is handed back beside the time. If that is
-    callable, it is called after the clock has stopped, and its result is handed back. `place` is a copy of the tree,
-    with byte code in it, to run instead.
+    callable, it is called after the clock has stopped, and its result is handed back.
     """
 
-    def __init__(self, tree: str, module: str, settings: Mapping[str, Any], place: Path | None = None) -> None:
+    def __init__(self, tree: str, module: str, settings: Mapping[str, Any]) -> None:
         """Start the process and let it prepare itself; raises SaltProcessError when it can't."""
         self.tree = tree
-        paths = [str(place or TREES[tree]), str(ROOT)]
         # byte code is kept, as where Salt is installed, whatever the one who runs this has set
-        kept = "" if place else str(ROOT / "build" / "pycache")
-        own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": kept}
+        own = {
+            "PYTHONPATH": os.pathsep.join((str(TREES[tree]), str(ROOT))),
+            "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "harness.saltprocess.process", module],
-            env={**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""},
+            env={**os.environ, **own},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         prepared = self._ask(dict(settings))
-        if not Path(prepared["salt"]).is_relative_to(place or TREES[tree]):
+        if not Path(prepared["salt"]).is_relative_to(TREES[tree]):
             self.close()
             raise SaltProcessError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
 
@@ -56,9 +56,7 @@ class SaltProcess:
         """Return itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Stop the process."""
         self.close()
 

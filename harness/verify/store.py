@@ -46,12 +46,11 @@ class Finding:
         return f"{self.tree}: {self.text}" if self.tree else self.text
 
 
-def some(names: Iterable[object], count: int = 0) -> str:
-    """Return the first names of many, and that there are more: `count` in all, or as many as `names` has."""
+def some(names: Iterable[object]) -> str:
+    """Return the first names of many, and how many more there are."""
     found = [str(name) for name in names]
-    total = max(count, len(found))
     shown = ", ".join(found[:NAMED])
-    return f"{shown} and {total - NAMED:,} more" if total > NAMED else shown
+    return f"{shown} and {len(found) - NAMED:,} more" if len(found) > NAMED else shown
 
 
 # table: kind of sample, files, and whether there has to be one
@@ -110,7 +109,7 @@ class Store:
         """Return the store."""
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Drop the database."""
         self._db.close()
 

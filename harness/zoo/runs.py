@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.bed.release import release
-from harness.bed.settings import Tree
+from harness.bed.settings import Tree, release
 from harness.errors import HarnessError, SettingsError
 from harness.paths import ROOT, TREES
 from harness.scenarios import scenario, thresholds

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.bed.release import install, release
+from harness.bed.settings import install, release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

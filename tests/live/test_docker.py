@@ -20,7 +20,7 @@ from harness.containers import engine
 from harness.containers import image as containers_image
 from harness.containers.image import BASE_VARIABLE
 from harness.database import sources
-from harness.database.container import IMAGE_VARIABLE
+from harness.database.container import IMAGE_VARIABLE, address
 from harness.database.postgres import Place
 from harness.errors import DockerError
 from harness.processes.deadline import Deadline, until
@@ -78,7 +78,7 @@ def connected() -> Iterator[DockerClient]:
     if not os.environ.get(BASE_VARIABLE):
         pytest.skip(f"{BASE_VARIABLE} names no image to make containers on")
     try:
-        found = engine.connect(engine.address(os.environ), os.environ)
+        found = engine.connect(address(os.environ), os.environ)
     except DockerError as reason:
         pytest.skip(str(reason))
     with closing(found):

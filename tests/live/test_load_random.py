@@ -33,10 +33,11 @@ CACHE = "job-cache"
 class Watched(LocalBackend):
     """A bed whose job cache is kept as it was when the run read it."""
 
-    def read_job_cache(self, jids: Sequence[str]) -> None:
-        """Read it, and copy its files."""
-        super().read_job_cache(jids)
-        shutil.copytree(self._bed.master.job_cache, self._job.folder / CACHE)
+    def read_cache(self, what: str, names: Sequence[str]) -> None:
+        """Read it, and copy its files at the end."""
+        super().read_cache(what, names)
+        if what == "kept":
+            shutil.copytree(self._bed.master.job_cache, self._job.folder / CACHE)
 
 
 def check(seed: int, tree: str, folder: Path) -> None:
@@ -51,7 +52,7 @@ def check(seed: int, tree: str, folder: Path) -> None:
     log = job.folder / "logs" / "master.log"
     settled = samples.timeline.settled
     expected = job_oracle.of_run(job.folder / CACHE, log, job.samples / "fleet", scenario.functions, settled)
-    found = asdict(figures.of_tree(samples, scenario))
+    found = figures.of_tree(samples, scenario)
     assert {key: found[key] for key in asdict(expected)} == asdict(expected), file.read_text()
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings
-from harness.pump.client import Pump
+from harness.saltprocess.patched import Pump
 from tests.live.returning import kept, name, publish
 
 if TYPE_CHECKING:

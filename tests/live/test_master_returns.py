@@ -13,7 +13,7 @@ import pytest
 
 from evil_minions import TRANSPORTS, Transport
 from harness.bed import Bed, BedSettings
-from harness.pump.client import Pump
+from harness.saltprocess.patched import Pump
 from tests.live.handler_bed import Client
 from tests.live.returning import folder, kept, name, publish
 

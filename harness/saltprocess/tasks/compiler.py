@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,8 +94,6 @@ class Side:
 
 def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
     """Return what does one of: compile, digests, timed, whole, refreshed, grains, run, pid."""
-    # as where these packages are not installed
-    sys.modules.update(dict.fromkeys(settings.get("without", ())))
     # until logging is set up, as in a master, Salt keeps the last ten thousand lines in memory
     logs.shutdown_temp_handler()
     logs.setup_console_handler(log_level="error")

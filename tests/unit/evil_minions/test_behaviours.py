@@ -111,11 +111,6 @@ WRONG = [
         "description = 'x'\n[[rules]]\nname = 'a'\nevery = 1\nasks = 'sky'\n",
         "`rules[1].asks` holds 'sky', but may hold pillar and auth only.",
     ),
-    ("description = 'x'\n[[stages]]\nname = 'a'\n", "`stages` is `rules` now: write rules in its place."),
-    (
-        "description = 'x'\n[[examples]]\nname = 'a'\nfunction = 'f'\nexpect = { stage = 'b' }\n",
-        "`examples[1].expect.stage` is `rule` now: write rule in its place.",
-    ),
     (
         "description = 'x'\n[[examples]]\nname = 'a'\nfunction = 'f'\nexpect = { rule = 'b' }\n",
         "`examples[1].expect.rule` is 'b', but has to be one of none.",

@@ -212,13 +212,8 @@ def test_control_socket(fleet: Fleet) -> None:
         assert (status.minions, status.ready, len(status.processes)) == (6, 0, 2)
         assert client.match("minion-0000[24]") == ["minion-00002", "minion-00004"]
         assert client.match(["minion-00005"], "list") == ["minion-00005"]
-        assert client.pillar("minion-00001") == {}
         client.flush()
-        for wrong in (
-            {"do": "dance"},
-            {"do": "match"},
-            {"do": "pillar", "id": "nobody"},
-        ):
+        for wrong in ({"do": "dance"}, {"do": "match"}):
             with pytest.raises(ControlError):
                 client.ask(**wrong)
         client.stop()

@@ -57,10 +57,11 @@ def test_jobs_in_the_masters_queue_are_expected() -> None:
         kept=[entry for jid in jids[:2] for entry in _kept(jid, range(20))],
     )
     found = figures.of_tree(samples, SCENARIO)
-    assert (found.jobs_requested, found.jobs_accepted, found.publications, found.jobs_unpublished) == (10, 10, 2, 8)
-    assert found.publications_per_job == 0.2
-    assert (found.returns_expected, found.returns_kept, found.never_reached) == (200, 40, 160)
-    assert (found.returns_unfinished, found.returns_lost) == (0, 0)
+    assert (found["jobs_requested"], found["jobs_accepted"]) == (10, 10)
+    assert (found["publications"], found["jobs_unpublished"]) == (2, 8)
+    assert found["publications_per_job"] == 0.2
+    assert (found["returns_expected"], found["returns_kept"], found["never_reached"]) == (200, 40, 160)
+    assert (found["returns_unfinished"], found["returns_lost"]) == (0, 0)
 
 
 def test_never_reached_is_not_lost() -> None:
@@ -74,7 +75,7 @@ def test_never_reached_is_not_lost() -> None:
     )
     assert follow(samples, SCENARIO.asked) == [Followed("1", SLEEP, True, 90, 75, 74, 1)]
     found = figures.of_tree(samples, SCENARIO)
-    assert (found.never_reached, found.returns_unfinished, found.returns_lost) == (15, 0, 1)
+    assert (found["never_reached"], found["returns_unfinished"], found["returns_lost"]) == (15, 0, 1)
 
 
 def test_what_was_at_work_at_the_limit_is_unfinished() -> None:
@@ -130,7 +131,7 @@ def test_jobs_of_before_the_load_and_of_others_do_not_count() -> None:
         returns=_sent("1", range(20)),
     )
     assert follow(samples, SCENARIO.asked) == []
-    assert figures.of_tree(samples, SCENARIO).left_out == {"jobs": 1, "returns": 20}
+    assert figures.of_tree(samples, SCENARIO)["left_out"] == {"jobs": 1, "returns": 20}
 
 
 def test_latency_of_complete_answers() -> None:
@@ -138,13 +139,13 @@ def test_latency_of_complete_answers() -> None:
     slow = [replace(_client(number, ""), mode="sync", finished=105.0) for number in range(2)]
     quick = [replace(row, number=row.number + 2, finished=100.5, error="refused", answered=0) for row in slow]
     found = figures.of_tree(_evidence(clients=[*slow, *quick]), SCENARIO)
-    assert (found.client_latency_s.p50, found.client_latency_s.n) == (2.75, 4)
-    assert (found.complete_latency_s.p50, found.complete_latency_s.n) == (5.0, 2)
+    assert (found["client_latency_s"]["p50"], found["client_latency_s"]["n"]) == (2.75, 4)
+    assert (found["complete_latency_s"]["p50"], found["complete_latency_s"]["n"]) == (5.0, 2)
 
 
 def test_how_late_requests_were_sent() -> None:
     """The latest and the number of those that were more than a tenth of a second late."""
     late = [0.0, 0.05, 0.2, 2.4]
     rows = [replace(_client(number, ""), started=100.0 + seconds) for number, seconds in enumerate(late)]
-    found = figures.of_tree(_evidence(clients=rows), SCENARIO).sent_late_s
-    assert (found.max, found.late, found.n, found.p95) == (2.4, 2, 4, None)
+    found = figures.of_tree(_evidence(clients=rows), SCENARIO)["sent_late_s"]
+    assert (found["max"], found["late"], found["n"], found["p95"]) == (2.4, 2, 4, None)

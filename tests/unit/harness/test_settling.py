@@ -122,11 +122,12 @@ def test_the_job_cache_is_read_when_the_queue_may_be_empty(job: Job) -> None:
     held = ["1", "2"]
     reads = []
 
-    def read(functions: list[str]) -> None:
+    def read(what: str, functions: list[str]) -> None:
+        assert what == "accepted"
         reads.append(functions)
         _accept(job, *held)
 
-    backend = SimpleNamespace(read_accepted=read, running=list)
+    backend = SimpleNamespace(read_cache=read, running=list)
     fleet = SimpleNamespace(unseen=lambda jids: [jid for jid in jids if jid not in seen])
     queue = settling.Queue(job, cast("Any", backend), cast("Any", fleet), {})
     assert not queue.empty()
@@ -166,20 +167,23 @@ def test_runners_are_waited_for(job: Job, tmp_path: Path) -> None:
     requests.close()
     at_work, ended, asked = ["7"], list[str](), list[object]()
 
-    def read(jobs: object) -> None:
+    def read(what: str, jobs: object) -> None:
+        if what == "accepted":
+            _accept(job)
+            return
         asked.append(jobs)
         file = SampleFile(job.samples / "runners.csv", RunnerSample)
         for jid in ended:
             file.write(RunnerSample(jid, 10, "", ""))
         file.close()
 
-    backend = SimpleNamespace(running=lambda: at_work, read_runners=read, read_accepted=lambda _: _accept(job))
+    backend = SimpleNamespace(running=lambda: at_work, read_cache=read)
     queue = settling.Queue(job, cast("Any", backend), cast("Any", SimpleNamespace(unseen=list)), {"a": 10})
     assert not queue.empty()
     assert not asked
     at_work.clear()
     assert not queue.empty()
-    assert asked == [[RunnerJob("7", "state.orchestrate", Expected(10))]]
+    assert asked == [[RunnerJob("7", "state.orchestrate", Expected(10)).line()]]
     ended.append("7")
     assert queue.empty()
     assert settling.accepted(job) == []

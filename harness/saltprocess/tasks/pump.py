@@ -1,16 +1,13 @@
-"""The minions of the pump, as a program: each line that it reads makes them return.
+"""Minions that only return, each time they are told to.
 
-Their keys and session keys are written where the master keeps them, which saves a sign-in each. A line with a job's
-id makes every one of them return once, over a few connections that each wait for the answer, and for nothing else:
-no publications, and retries only where somebody asks for them, so that what the master uses is what returns cost.
-Every answer is opened and checked.
+Their keys and session keys are written where the master keeps them, which saves a sign-in each. All of them
+return a job once, over a few connections that each wait for the answer, and for nothing else: no publications, and
+retries only where somebody asks for them, so that what the master uses is what returns cost. Every answer is opened
+and checked.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +19,7 @@ from zmq.constants import PollEvent, SocketOption, SocketType
 from evil_minions import envelope, load_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from evil_minions import MinionKey
 
@@ -93,21 +90,19 @@ class Pump:
         nonce = envelope.nonce()
         return nonce, envelope.encrypted(load, name(number), self.key(number), self.sessions[number], nonce)
 
-    def ask(self, number: int, load: dict[str, Any]) -> object:
-        """Let one minion ask, and return what the master answers; raises CryptoError for a wrong answer."""
-        nonce, request = self.request(number, load)
+    def ask(self, number: int, jid: str, load: dict[str, Any]) -> None:
+        """Let one minion return a ping, or what the load says else; raises CryptoError for a wrong answer."""
+        nonce, request = self.request(number, {**result(jid), **load})
         socket = self.sockets[0]
         socket.send(request)
         if not socket.poll(int(ANSWER_S * 1000)):
             raise TimeoutError(f"A request has no answer after {ANSWER_S:g} s.")
-        answer: object = envelope.decrypted(socket.recv(), self.sessions[number], nonce)
-        return answer
+        envelope.decrypted(socket.recv(), self.sessions[number], nonce)
 
-    def returns(self, jid: str) -> float:
-        """Let every minion return; return the seconds until the last answer. Raises CryptoError for a wrong answer."""
+    def returns(self, jid: str) -> None:
+        """Let every minion return. Raises CryptoError for a wrong answer."""
         waiting = [(number, *self.request(number, result(jid))) for number in reversed(range(self.minions))]
         asked: dict[zmq.Socket[bytes], tuple[int, str]] = {}
-        start = time.monotonic()
         idle = list(self.sockets)
         while waiting or asked:
             while idle and waiting:
@@ -121,7 +116,6 @@ class Pump:
                 number, nonce = asked.pop(socket)
                 envelope.decrypted(socket.recv(), self.sessions[number], nonce)
                 idle.append(socket)
-        return time.monotonic() - start
 
     def insist(self, jid: str, patience: float) -> int:
         """Let every minion return, again whenever there is no answer after `patience` seconds; return how many tries.
@@ -155,35 +149,14 @@ class Pump:
         return tries
 
 
-def main(argv: Sequence[str]) -> int:
-    """Answer lines of JSON until standard input closes.
+def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
+    """Return what does one of: returns, insist, ask; `settings` are the arguments of `Pump`."""
+    folders = {key: Path(settings[key]) for key in ("folder", "pki", "cache")}
+    pump = Pump(settings["port"], settings["minions"], **folders)
+    actions: dict[str, Callable[..., Any]] = {"returns": pump.returns, "insist": pump.insist, "ask": pump.ask}
 
-    `{"jid": JID}` lets all minions return, and tells the seconds; with `"patience": SECONDS` each of them tries again
-    after so long, and all tries are told. `{"minion": NUMBER, "load": LOAD}` lets one ask something else, a ping's
-    return where the load says no more, and tells what the master answered.
-    """
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.pump.minions", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("port", type=int, help="the master's request port")
-    parser.add_argument("minions", type=int, help="how many minions return")
-    parser.add_argument("folder", type=Path, help="where the minions' keys stay")
-    parser.add_argument("pki", type=Path, help="the master's pki_dir")
-    parser.add_argument("cache", type=Path, help="the master's cachedir")
-    options = parser.parse_args(argv)
-    pump = Pump(options.port, options.minions, options.folder, options.pki, options.cache)
-    print(json.dumps({"minions": options.minions}), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "minion" in asked:
-            load = {**result(asked["load"]["jid"]), **asked["load"]}
-            print(json.dumps({"answer": repr(pump.ask(asked["minion"], load))}), flush=True)
-        elif "patience" in asked:
-            print(json.dumps({"tries": pump.insist(asked["jid"], asked["patience"])}), flush=True)
-        else:
-            print(json.dumps({"seconds": pump.returns(asked["jid"])}), flush=True)
-    return 0
+    def act(action: str, *args: Any) -> Any:
+        """Do one action."""
+        return actions[action](*args)
 
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return act

@@ -1,1 +1,0 @@
-"""What each command does with its options, and what it prints."""
