@@ -8,7 +8,7 @@ import { age, ask, count, html, text, Tiles, Trouble } from "./parts.js";
 import { Plot } from "./plot.js";
 
 const REST_MS = 5000;
-const IDLE_MS = 30000;
+const IDLE_MS = 60000;
 const POINTS = 720;
 const TAGS = /"tag": ?"salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
 
