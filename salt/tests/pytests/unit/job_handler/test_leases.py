@@ -176,10 +176,9 @@ def test_a_question_about_a_job_that_could_not_be_published():
     """
     leases = Leases(60, 15)
     leases.take("1", ["a"], 1, 0)
-    (running,) = leases.tick(60)
-    leases.asked("q1", running, 60)
+    leases.asked("q1", leases.tick(60)[0], 60)
     leases.answered("q1", "a", [], 61)
-    (by_name,) = leases.tick(62)
+    by_name = leases.tick(62)[0]
     assert (by_name.fun, by_name.arg) == ("saltutil.find_job", ["1"])
     leases.asked("q2", by_name, 62)
     leases.not_asked("q2", by_name)

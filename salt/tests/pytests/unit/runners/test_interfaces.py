@@ -298,6 +298,6 @@ def test_a_minion_reads_no_files_of_the_master(opts, loaded):
     """
     A runner that peer_run allows is run with options that the master makes for a minion
     """
-    with patch.dict(interfaces.__opts__, opts):
+    with patch.object(interfaces, "__opts__", opts, create=True):
         found = interfaces.__virtual__()
     assert (found is True) is loaded
