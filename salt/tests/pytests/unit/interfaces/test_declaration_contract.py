@@ -130,7 +130,7 @@ def test_the_call_of_the_interface_itself_is_forgotten(found):
     head, _, tail = SOURCE.partition("__virtualname__ = PkgInterface(")
     tail = tail.partition(")()\n")[2]
     lines = found(f"{head}__virtualname__ = PkgInterface\n{tail}")
-    (line,) = [one for one in lines if "the interface itself" in one]
+    (line,) = (one for one in lines if "the interface itself" in one)
     assert "wood_pkg.py:11: " in line
     assert line.endswith("call it, PkgInterface(__name__)()")
 
