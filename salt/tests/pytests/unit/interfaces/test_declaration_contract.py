@@ -8,10 +8,8 @@ import pathlib
 import pytest
 
 import tests.pytests.contract
-import tests.pytests.contract.conftest as contract
 from salt.interfaces.pkg_module import PkgInterface
 from tests.pytests.contract.declaration_contract import load, problems
-from tests.support.mock import MagicMock
 
 WOOD = pathlib.Path(tests.pytests.contract.__file__).with_name("wood_pkg.py")
 SOURCE = WOOD.read_text(encoding="utf-8")
@@ -133,18 +131,6 @@ def test_the_call_of_the_interface_itself_is_forgotten(found):
     (line,) = (one for one in lines if "the interface itself" in one)
     assert "wood_pkg.py:11: " in line
     assert line.endswith("call it, PkgInterface(__name__)()")
-
-
-def test_a_contract_tests_no_other_name():
-    """
-    The system's own package manager would be tested in the place of the module
-    """
-    declaration = PkgInterface("salt.loaded.ext.modules.wood")
-    functions = MagicMock(interfaces={"service": declaration}, missing_modules={})
-    with pytest.raises(pytest.exit.Exception, match="it declares 'pkg'"):
-        contract.check(functions, "service", pathlib.Path("wood.py"))
-    functions.interfaces = {"pkg": declaration}
-    contract.check(functions, "pkg", pathlib.Path("wood.py"))
 
 
 def test_a_module_that_does_not_load(found):

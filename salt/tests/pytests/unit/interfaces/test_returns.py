@@ -15,8 +15,10 @@ import pytest
 import salt.loader
 import salt.runners.interfaces
 import tests.pytests.contract
+from salt.interfaces.pkg_module import PkgInterface
 from tests.pytests.contract.conftest import check
 from tests.pytests.contract.returns import problem
+from tests.support.mock import MagicMock
 
 FOLDER = pathlib.Path(tests.pytests.contract.__file__).parent
 RECORDED = json.loads((FOLDER / "recorded.json").read_text(encoding="utf-8"))
@@ -131,3 +133,15 @@ def test_damaged(schemas):
     for key, value in rows:
         wrong = damaged(key, value, schemas[key], rand)
         assert problem(wrong, schemas[key]), (key, value, wrong)
+
+
+def test_a_contract_tests_no_other_name():
+    """
+    The system's own package manager would be tested in the place of the module
+    """
+    declaration = PkgInterface("salt.loaded.ext.modules.wood")
+    functions = MagicMock(interfaces={"service": declaration}, missing_modules={})
+    with pytest.raises(pytest.exit.Exception, match="it declares 'pkg'"):
+        check(functions, "service", pathlib.Path("wood.py"))
+    functions.interfaces = {"pkg": declaration}
+    check(functions, "pkg", pathlib.Path("wood.py"))
