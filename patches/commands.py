@@ -197,9 +197,9 @@ def run_check(repository: Repository, options: argparse.Namespace) -> CommandRes
             trial = prove.trial(repository, options.topic)
     proofs = prove.prove(repository, trial) if trial else ()
     found += [finding for proof in proofs for finding in proof.findings]
-    lines = [f"{one.rule}: {one.subject} {one.message}" for one in found]
-    lines += [f"not checked: {text}" for text in findings.skipped]
+    lines = [f"not checked: {text}" for text in findings.skipped]
     lines += [proof.line for proof in proofs]
+    lines += [f"{one.rule}: {one.subject} {one.message}" for one in found]
     count = "1 finding" if len(found) == 1 else f"{len(found)} findings"
     lines.append(count if found else "the patch set is in order")
     data = {"ok": not found, "findings": [asdict(one) for one in found], "skipped": list(findings.skipped)}

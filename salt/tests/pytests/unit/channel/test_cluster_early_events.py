@@ -19,9 +19,12 @@ KEYS = (b"the key before", b"the key now")
 
 
 @pytest.fixture
-def channel(master_opts):
+def channel(master_opts, tmp_path):
     master_opts.update(
-        id="127.0.0.1", cluster_id="cluster", cluster_peers=["127.0.0.2"]
+        id="127.0.0.1",
+        cluster_id="cluster",
+        cluster_peers=["127.0.0.2"],
+        cluster_pki_dir=str(tmp_path),
     )
     transport = MagicMock(publish_payload=AsyncMock())
     with patch("salt.crypt.MasterKeys"):

@@ -34,11 +34,11 @@ def channel(master_opts, tmp_path):
         return path.read_text(encoding="utf-8") if path.exists() else {}
 
     ret.master_key.cache.fetch = fetch
-    private = MagicMock(decrypt=lambda value, algorithm: value.encode())
+    private = MagicMock(decrypt=lambda value, algorithm: b"token" + value.encode())
     secrets = {"cluster_aes": {"secret": MagicMock()}}
     with patch("salt.crypt.PrivateKey.from_file", return_value=private), patch(
         "salt.crypt.PrivateKey.from_str"
-    ), patch(
+    ), patch("salt.crypt.PublicKeyString"), patch(
         "salt.crypt.Crypticle", return_value=MagicMock(decrypt=str.encode)
     ), patch.object(
         salt.master.SMaster, "secrets", secrets
@@ -46,8 +46,11 @@ def channel(master_opts, tmp_path):
         ret,
         _mark_joined_cluster=MagicMock(),
         _start_raft_as_learner=MagicMock(),
-        _discover_token=None,
+        _discover_token="token",
         _discover_event=None,
+        # What the reply has to fit, where that is looked at
+        _joins={"127.0.0.1": ("key", "token")},
+        create=True,
     ):
         yield ret
 
@@ -55,13 +58,14 @@ def channel(master_opts, tmp_path):
 async def _joined(channel):
     inner = {
         "peer_id": "127.0.0.1",
+        "return_token": "token",
         "peers": {},
         "cluster_aes": "aes",
         "cluster_key_session": "session",
         "cluster_pem": "pem",
         "cluster_pub": "pub",
     }
-    data = {"payload": salt.payload.dumps(inner)}
+    data = {"payload": salt.payload.dumps(inner), "sig": b""}
     await channel.handle_pool_publish(
         salt.utils.event.SaltEvent.pack("cluster/peer/join-reply", data)
     )
