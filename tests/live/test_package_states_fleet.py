@@ -122,6 +122,7 @@ def test_who_has_and_wants_a_package(states: States) -> None:
     assert found["counts"] == {
         "minions": 3,
         "have it": 2,
+        "lack it": 0,
         "not known": 1,
         "want it": 2,
         "want it gone": 1,

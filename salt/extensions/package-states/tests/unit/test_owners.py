@@ -111,6 +111,19 @@ def test_minions_that_lack_a_package(monkeypatch):
     assert owners.page({}, "foo", lacking=True)["minions"] == []
 
 
+def test_only_some_minions():
+    """
+    Those that have it not, and want nothing of it, too; who is not known is left out
+    """
+    for ids in (["web", "x"], ["new"], []):
+        found = owners.page({}, "foo:i386", only=ids)["minions"]
+        assert [row["minion"] for row in found] == [one for one in ids if one != "x"]
+    found = owners.page({}, "foo", only=["web"])
+    assert [row["installed"] for row in found["minions"]] == ["1.0"]
+    assert found["counts"]["minions"] == 2
+    assert owners.page({}, "foo", lacking=True, only=["web"])["minions"] == []
+
+
 def test_a_minion_calls_what_is_its_own_without_architecture():
     found = owners.page({}, "foo:amd64")["minions"]
     assert [row["installed"] for row in found] == ["0.9", "1.0"]

@@ -145,10 +145,10 @@ def asked(monkeypatch, clock):
 @pytest.mark.parametrize(
     "answer, told",
     (
-        (None, "no answer"),
+        (None, "no answer, it is busy or down"),
         ({"return": "no such function", "retcode": 254}, "no such function"),
         ({"return": {"x": 1}, "retcode": 1}, "dict"),
-        ({"ret": {}, "retcode": 0}, "no answer"),
+        ({"ret": {}, "retcode": 0}, "no answer, it is busy or down"),
     ),
 )
 def test_what_is_no_answer(asked, answer, told):

@@ -23,9 +23,9 @@ def ask(opts, minion, function, arg=()):
         Fleet(opts, connection).minion(minion)
     data = _asked(opts, [minion], function, arg).get(minion)
     if data is None or data.get("retcode"):
-        said = returns.problem(data) if data else "no answer"
+        said = returns.problem(data) if data else "no answer, it is busy or down"
         raise PackageStateError(
-            f"{minion} did not answer {function}: {said}; see that it is up and has"
+            f"{minion} did not answer {function}: {said}; see what runs there, and that it has"
             " saltext-package-states."
         )
     return data["return"]
@@ -91,7 +91,7 @@ def plan(service, minion=None, group=None):
         for name in ids:
             answer = answers.get(name)
             if answer is None:
-                found[name]["error"] = "it did not answer; see that it is up"
+                found[name]["error"] = "it did not answer: it is busy or down"
             elif answer.get("retcode") or not isinstance(answer["return"], dict):
                 said = returns.problem(answer)
                 found[name]["error"] = f"{said}; see that it has saltext-package-states"

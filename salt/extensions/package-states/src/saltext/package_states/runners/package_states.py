@@ -325,18 +325,21 @@ def dry_run(minion=None, group=None):
     return answers.plan(_service(), minion, group)
 
 
-def where(package, page=1, size=100, lacking=False):
+def where(package, page=1, size=100, lacking=False, minion=None):
     """Return which minions have a package, of which it is wanted and why, and what keeps it
 
     What is installed is what they sent last; ``unknown`` says that the minion never sent its
     packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
     of a minion stays as it is. With ``lacking=True``, the page has those without the package.
+    ``minion``, one or several with commas between them, or a list, leaves the others out of the
+    page, not of the counts.
 
     CLI Example::
 
         salt-run package_states.where nginx
     """
-    return owners.page(__opts__, package, page, size, lacking)
+    only = None if minion is None else edit.listed(minion, "minion")
+    return owners.page(__opts__, package, page, size, lacking, only)
 
 
 def history(name):

@@ -9,8 +9,10 @@ from saltext.package_states.compile.fleet import Fleet
 CONFLICT = "conflict"
 
 
-def page(opts, key, number=1, size=100, lacking=False):
-    """Return the minions that have a package or of which it is wanted, or that lack it"""
+def page(
+    opts, key, number=1, size=100, lacking=False, only=None
+):  # pylint: disable=too-many-arguments
+    """Return the minions that have a package or of which it is wanted, or that lack it, or only these"""
     pages.numbers(number, size)
     asked = items.make(key, items.UNMANAGED)
     with store.reading(opts) as connection:
@@ -25,7 +27,8 @@ def page(opts, key, number=1, size=100, lacking=False):
         sent = {one for (one,) in store.ask(connection, lists)}
     lack = {one for one in known & sent if not there.get(one, ("",))[0]}
     listed, rows, words = {*there, *wanted} & known, [], []
-    for one in sorted(lack | listed):
+    only = None if only is None else known & set(only)
+    for one in sorted(lack | listed | (only or set())):
         versions, held = there.get(one, ("", False))
         row = {"minion": one, "installed": versions}
         if one not in sent:
@@ -38,6 +41,9 @@ def page(opts, key, number=1, size=100, lacking=False):
         if one in halted:
             row["halted"] = str(halted[one])
         rows.append(row)
+    chosen = lack if lacking else listed
+    if only is not None:
+        chosen = lack & only if lacking else only
     return {
         "counts": {
             "minions": len(listed),
@@ -50,7 +56,7 @@ def page(opts, key, number=1, size=100, lacking=False):
             "halted": sum(one in halted for one in listed),
         },
         **pages.cut(
-            [row for row in rows if row["minion"] in (lack if lacking else listed)],
+            [row for row in rows if row["minion"] in chosen],
             number,
             size,
         ),
