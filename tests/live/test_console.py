@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,8 +90,27 @@ def test_job_that_waits(page: Page, job: str) -> None:
     """The queue shows the job and why it waits; events bring it into the open page."""
     expect(page.locator(WAITING)).to_contain_text([job], timeout=30_000)
     expect(page.locator(WAITING)).to_contain_text(["the queue is paused until"])
+    expect(page.locator(WAITING)).to_contain_text(["20 wait"])
+    expect(page.locator(WAITING)).to_contain_text(["when the pause ends"])
     page.get_by_role("button", name=job, exact=True).click()
     expect(page.get_by_role("dialog")).to_contain_text("test.sleep on * for 20 minions")
+
+
+def test_jobs_behind_others(page: Page, console: ConsoleBed) -> None:
+    """A job that is partly sent says on how many minions it is, and the next one which job is in front."""
+    first = str(console.bed.salt(["--async", "*", "test.sleep", "20"]).stdout).strip().rsplit(" ", 1)[-1]
+    second = console.sleep("*", 1)
+    try:
+        rows = page.locator(WAITING)
+        expect(rows).to_have_count(2, timeout=30_000)
+        expect(rows.nth(0)).to_contain_text(re.compile(r"5 of 20 sent, 15 wait"))
+        expect(rows.nth(0)).to_contain_text("already on 5 of 20; the next ")
+        expect(rows.nth(1)).to_contain_text(f"the next in front is {first} (test.sleep)", timeout=30_000)
+        page.get_by_role("button", name=first, exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text("publishing")
+    finally:
+        for jid in (first, second):
+            console.run("job_handler.cancel", jid)
 
 
 def test_live_through_events(page: Page, console: ConsoleBed) -> None:
@@ -177,8 +197,11 @@ def test_edit_of_a_state(page: Page, console: ConsoleBed) -> None:
     page.keyboard.press("Tab")
     page.get_by_label("Condition of nginx").select_option("Less than")
     page.get_by_role("button", name="Review 1 change").click()
-    expect(page.get_by_role("dialog")).to_contain_text("files of 5 minions change", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("5 minions get a new rule", timeout=30_000)
     expect(page.get_by_role("dialog")).to_contain_text("installed <1.22")
+    there = page.get_by_role("table", name="Installed now").locator("tbody tr")
+    expect(there).to_have_count(5, timeout=30_000)
+    expect(there.first).to_contain_text("effect not known: it has not sent its packages")
     assert console.run("package_states.show", "web")["revision"] == 0
     page.get_by_label("Why").fill("as tested")
     confirm(page, "Save")

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import tarfile
+import time
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,43 @@ def test_which_minions_lack_a_package(page: Page, console: ConsoleBed) -> None:
     page.get_by_label("Only minions that lack it").check()
     lacking = console.run("package_states.where", "nginx", "lacking=True")["minions"]
     assert len(lacking) == counts["lack it"] == 0
-    expect(table.locator("tbody tr")).to_have_text(["No minion."], timeout=30_000)
+    rest = f"of {counts['not known']:,} it is not known."
+    expect(table.locator("tbody tr")).to_contain_text([rest], timeout=30_000)
+    page.get_by_role("link", name="Which minions").click()
+    button = page.get_by_role("button", name=f"{counts['not known']:,} never sent packages", exact=True)
+    expect(button).to_have_attribute("aria-pressed", "true", timeout=30_000)
+
+
+def test_all_minions_are_asked(page: Page, console: ConsoleBed) -> None:
+    """The question says how many; what came of it stands where it was asked, also after a look at another page."""
+    page.route("**/", _answer_of_all)
+    page.goto(f"{console.url}#/package/nginx")
+    button = page.get_by_role("button", name="Ask all minions for their packages…")
+    button.click(timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text(f"{MINIONS + 1:,} minions will run package_state.inventory")
+    page.get_by_role("dialog").get_by_role("button", name="Do nothing").click()
+    expect(page.get_by_text("Asked at")).to_have_count(0)
+    button.click()
+    page.get_by_role("dialog").get_by_role("button", name="Ask all").click()
+    expect(page.get_by_text("waits for the answer")).to_be_visible()
+    expect(button).to_be_disabled()
+    page.goto(f"{console.url}#/fleet")
+    settle(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.goto(f"{console.url}#/package/nginx")
+    expect(page.get_by_text("1 minion did not answer in time: busy or down.")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("2 minions sent their packages.")).to_be_visible()
+    expect(page.get_by_text("1 minion failed: no such function")).to_be_visible()
+    expect(button).to_be_enabled()
+
+
+def _answer_of_all(route: Any) -> None:
+    """Let the request of all minions take three seconds, without the minions."""
+    if "pkgset.refresh" not in (route.request.post_data or ""):
+        return route.continue_()
+    time.sleep(3)
+    answer = {"stored": ["a", "b"], "failed": {"c": "no such function"}, "silent": ["d"]}
+    return route.fulfill(json={"return": [answer]})
 
 
 def test_another_version_is_typed_at_once(page: Page, console: ConsoleBed) -> None:
@@ -151,24 +188,26 @@ def test_minion(page: Page, console: ConsoleBed) -> None:
     page.goto(f"{console.url}#/minion/minion-00001")
     expect(page.get_by_role("table", name="Grains")).to_contain_text("grain.os", timeout=30_000)
     expect(page.get_by_role("table", name="Packages")).to_contain_text("group Webservers: web", timeout=30_000)
+    expect(page.get_by_text("Never sent its packages")).to_be_visible()
 
 
 def test_real_minion(page: Page, console: ConsoleBed) -> None:
     """A real minion is asked for its packages, and for what a run would do."""
     console.run("package_states.set", REAL, "bash", "present")
     page.goto(f"{console.url}#/minion/{REAL}")
-    page.get_by_role("button", name="Ask it for its packages").click(timeout=30_000)
-    expect(page.get_by_role("dialog")).to_be_visible(timeout=90_000)
-    page.get_by_role("dialog").get_by_role("button", name="Close").click()
-    expect(page.get_by_text("Consistent.")).to_be_visible(timeout=30_000)
+    button = page.get_by_role("button", name="Ask it for its packages")
+    button.click(timeout=30_000)
+    expect(page.get_by_text("waits for the answer")).to_be_visible()
+    expect(button).to_be_disabled()
+    expect(page.get_by_text("Consistent.")).to_be_visible(timeout=90_000)
+    expect(button).to_be_enabled()
     installed = json.loads(console.bed.salt([REAL, "pkg.version", "bash", "--out=json", "--static"]).stdout)[REAL]
     expect(page.get_by_role("table", name="Packages")).to_contain_text(installed)
     page.get_by_role("button", name="Ask it what a run would do").click()
-    expect(page.get_by_role("dialog")).to_contain_text("Nothing: what is wanted is there.", timeout=90_000)
-    page.get_by_role("dialog").get_by_role("button", name="Close").click()
+    expect(page.get_by_text("Nothing: what is wanted is there.")).to_be_visible(timeout=90_000)
     console.run("package_states.set", REAL, "passwd", "removed")
     page.get_by_role("button", name="Ask it what a run would do").click()
-    row = page.get_by_role("dialog").get_by_role("row").nth(1)
+    row = page.get_by_role("table", name="Plan").get_by_role("row").nth(1)
     expect(row).to_contain_text("passwd", timeout=90_000)
     expect(row).to_contain_text(re.compile("refused|remove"))
     console.run("package_states.unset", REAL, "passwd")
@@ -258,13 +297,13 @@ def test_assign_and_take_back(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("nobody", timeout=30_000)
     page.get_by_role("dialog").get_by_label("Target").fill("minion-00001")
     page.get_by_role("dialog").get_by_role("button", name="Continue").click()
-    expect(page.get_by_role("dialog")).to_contain_text("The files of 1 minion change", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("1 minion gets a new rule", timeout=30_000)
     assert "minion minion-00001" not in str(console.run("package_states.show", "web")["assigned"])
     page.get_by_role("dialog").get_by_role("button", name="Assign", exact=True).click()
     expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
     assert "minion minion-00001" in str(console.run("package_states.show", "web")["assigned"])
     page.get_by_role("button", name="Unassign minion minion-00001").click(timeout=30_000)
-    expect(page.get_by_role("dialog")).to_contain_text("The files of 1 minion change", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("1 minion gets a new rule", timeout=30_000)
     page.get_by_role("dialog").get_by_role("button", name="Unassign", exact=True).click()
     expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
     assert "minion minion-00001" not in str(console.run("package_states.show", "web")["assigned"])
@@ -315,6 +354,7 @@ CALLED: dict[str, dict[str, Any]] = {
     "package_states.where": {"package": "nginx"},
     "package_states.refresh": {"minion": "nobody"},
     "package_states.dry_run": {"minion": "nobody"},
+    "pkgset.refresh": {"tgt": "nobody"},
 }
 # what each button of the page does on the master; a label that ends in a space is followed by a name
 OFFERED = {
@@ -332,6 +372,7 @@ OFFERED = {
     "Roll back to ": "package_states.restore",
     "Ask it for its packages": "package_states.refresh",
     "Ask it what a run would do": "package_states.dry_run",
+    "Ask all minions for their packages…": "pkgset.refresh",
     "Result of ": "jobs.lookup_jid",
 }
 LABELS = """[...document.querySelectorAll('main button, main select')].map(
@@ -593,7 +634,7 @@ def test_work_by_keyboard(page: Page, console: ConsoleBed) -> None:
     page.keyboard.type("Absent")
     go_to(page, "Review 1 change")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("dialog")).to_contain_text("The files of", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("5 minions get a new rule", timeout=30_000)
     go_to(page, "Save")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0, timeout=30_000)
@@ -611,12 +652,12 @@ def test_salt_api_goes_away_in_an_edit(page: Page, console: ConsoleBed) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     page.context.set_offline(False)
     page.get_by_role("button", name="Review 1 change").click()
-    expect(page.get_by_role("dialog")).to_contain_text("The files of", timeout=30_000)
+    expect(page.get_by_role("dialog")).to_contain_text("5 minions get a new rule", timeout=30_000)
     expect(page.get_by_text("what you see may be old")).to_have_count(0)
-    page.get_by_role("dialog").get_by_role("button", name="Do nothing").click()
+    page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
     console.bed.restart_api()
     page.get_by_role("button", name="Review 1 change").click()
-    answer = page.get_by_role("dialog").filter(has_text=re.compile("The files of|Sign in again"))
+    answer = page.get_by_role("dialog").filter(has_text=re.compile("get a new rule|Sign in again"))
     expect(answer).to_be_visible(timeout=30_000)
     if "Sign in again" in answer.inner_text():
         sign_in(page, "saltbed", console.password)

@@ -30,6 +30,7 @@ const CALLS = {
   "states.status": "package_states.status",
   "states.where": "package_states.where",
   "states.refresh": "package_states.refresh",
+  "states.refresh_all": "pkgset.refresh",
   "states.dry_run": "package_states.dry_run",
 };
 

@@ -96,7 +96,7 @@ export function Fleet() {
       <button disabled=${!answer} onClick=${() => download(heads, rows)}>Save as CSV</button>
     </div>
     ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} filter=${filter.value} quiet=${Boolean(failure)} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
-    ${type === "package" && answer && html`<p class="dim">The mine has no packages that are missing: <a href="#/states">Package states</a> says which minions lack one.</p>`}
+    ${type === "package" && answer && html`<p class="dim">This list only has installed packages. <a href="#/states">Package states</a> says which minions lack one.</p>`}
     ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column, tab) => draw(type, row[heads.indexOf(column)], column, tab)} />`}`;
 }
 

@@ -2,7 +2,7 @@
 
 import { call, may } from "./calls.js";
 import { draw, items } from "./fleet.js";
-import { ask, html, Returned, text, Trouble, useLoad } from "./parts.js";
+import { answered, ask, html, Inquiry, Returned, text, Trouble, useLoad } from "./parts.js";
 
 const JOBS = 50;
 
@@ -62,24 +62,16 @@ function Plan({ value }) {
 
 /** What is wanted of each package, which source wins, and what is there. */
 function Packages({ id }) {
-  const [status, failure, again] = useLoad(() => call("states.status", { minion: id, table: false }), [id]);
+  const [status, failure] = useLoad(() => call("states.status", { minion: id, table: false }), [id, answered(`refresh ${id}`), answered("refresh *")]);
   if (failure?.missing) return null;
   const rows = status?.rows ?? [];
-  const run = async (name, title, Shown) => {
-    try {
-      const found = await call(name, { minion: id });
-      ask({ title, body: html`<${Shown} value=${found} />` });
-      again();
-    } catch (error) {
-      ask({ title, body: html`<p class="note bad">${text(error.message)}</p>` });
-    }
-  };
+  const never = status && !status.refreshed;
   return html`<h2>Packages</h2>
     ${failure && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
-    ${status && html`<p>${status.pending ? `Pending: ${text(status.pending)}` : status.consistent ? "Consistent." : "Inconsistent: see drift."}</p>`}
+    ${status && html`<p>${never ? "Never sent its packages: what is installed is not known." : status.pending ? `Pending: ${text(status.pending)}` : status.consistent ? "Consistent." : "Inconsistent: see drift."}</p>`}
     <div class="line">
-      ${may("states.refresh") && html`<button onClick=${() => run("states.refresh", "Packages of the minion", Returned)}>Ask it for its packages</button>`}
-      ${may("states.dry_run") && html`<button onClick=${() => run("states.dry_run", "What a run would do", Plan)}>Ask it what a run would do</button>`}
+      ${may("states.refresh") && html`<${Inquiry} id=${`refresh ${id}`} label="Ask it for its packages" load=${() => call("states.refresh", { minion: id })} />`}
+      ${may("states.dry_run") && html`<${Inquiry} id=${`plan ${id}`} label="Ask it what a run would do" load=${() => call("states.dry_run", { minion: id })} Shown=${Plan} />`}
     </div>
     ${rows.length > 0 && html`<div class="wide" tabindex="0"><table aria-label="Packages"><thead><tr><th>Package</th><th>Version</th><th>Condition</th><th>State</th><th>Source that wins</th><th>Overruled</th><th>Installed</th><th>Drift</th></tr></thead>
       <tbody>${rows.map((one) => html`<tr key=${one.package}><td><a href=${`#/package/${encodeURIComponent(one.package)}`}>${text(one.package)}</a></td><td>${text(one.version)}</td><td>${text(one.condition)}</td><td>${text(one.state)}</td><td>${text(one.source)}</td><td>${text(one.overruled.map(text).join("; "))}</td><td>${text(one.found)}</td><td class=${status.pending ? "dim" : "bad"}>${one.consistent ? "" : status.pending ? "not known" : text(one.reason) || "drift"}</td></tr>`)}</tbody></table></div>`}

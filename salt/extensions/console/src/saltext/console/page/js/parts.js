@@ -42,7 +42,7 @@ export const said = signal("");
 
 /**
  * Ask before an action; `act` may throw a Failure, which the dialog shows.
- * @param {{title: string, body: unknown, action?: string, fields?: any[], act?: (values: Record<string, string>) => Promise<unknown>}} question
+ * @param {{title: string, body: unknown, action?: string, refuse?: string, fields?: any[], act?: (values: Record<string, string>) => Promise<unknown>}} question
  */
 export function ask(question) {
   // a message would lie over the form to sign in again, which says the same
@@ -89,10 +89,37 @@ function Question({ question }) {
       ${error && html`<p class="note bad" role="alert">${text(error)}</p>`}
       <div class="line">
         ${question.action && html`<button class="do" disabled=${busy}>${question.action}</button>`}
-        <button type="button" onClick=${close}>${question.action ? "Do nothing" : "Close"}</button>
+        <button type="button" onClick=${close}>${question.action ? (question.refuse ?? "Do nothing") : "Close"}</button>
       </div>
     </form>
   </dialog>`;
+}
+
+/** What minions were asked, by a key: `asked` and `done` are times; `value` or `error` is the answer. It outlives the page that shows it. */
+const inquiries = signal({});
+const clock = (at) => new Date(at).toLocaleTimeString("en-GB");
+
+/** When the last answer to an inquiry came: a key for `useLoad`. */
+export const answered = (key) => inquiries.value[key]?.done ?? 0;
+
+/** Ask minions, without waiting for their answer. */
+export async function inquire(key, load) {
+  const put = (one) => (inquiries.value = { ...inquiries.value, [key]: one });
+  const asked = Date.now();
+  put({ asked });
+  try {
+    put({ asked, value: await load(), done: Date.now() });
+  } catch (failure) {
+    put({ asked, error: failure.message, done: Date.now() });
+  }
+}
+
+/** A button that asks minions, and what came of it; `confirm` may ask before, and calls what it gets to go on. */
+export function Inquiry({ id, label, load, Shown, confirm = (go) => go() }) {
+  const { asked: at, done, value, error } = inquiries.value[id] ?? {};
+  return html`<div><button disabled=${at && !done} onClick=${() => confirm(() => void inquire(id, load))}>${label}</button>
+    <span role="status">${at && ` Asked at ${clock(at)}${done ? `, ended at ${clock(done)}.` : ", waits for the answer."}`}</span>
+    ${error && html`<p class="note bad" role="alert">${text(error)}</p>`}${value && Shown && html`<${Shown} value=${value} />`}</div>`;
 }
 
 /** What a page shows instead of what it can't: nothing installed, no right, or an error. */
@@ -101,6 +128,9 @@ export function Trouble({ failure, what, how }) {
   const sentence = failure.forbidden ? `You may not see ${what}.` : failure.missing ? `This master has no ${what}. ${how}` : "";
   return html`<p class="note bad" role="alert">${sentence} ${text(failure.message)}</p>`;
 }
+
+/** Ids differ at their end, which must not be cut off. */
+const kind = (column) => `cell${column.number ? " number" : ""}${column.key === "id" ? " id" : ""}`;
 
 /**
  * A table of which only the visible rows are drawn. Of all rows, Tab reaches the links of the current one; arrows, Page Up and Down,
@@ -145,20 +175,21 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
   };
   return html`<div class="grid" ref=${place} onScroll=${scrolled} onKeyDown=${pressed} tabindex="0" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}>
     <div role="rowgroup" class="head"><div role="row" class="head" aria-rowindex="1">
-      ${columns.map((one) => html`<div role="columnheader" class=${one.number ? "cell number" : "cell"} key=${one.key} title=${one.doc} aria-sort=${sort === one.key ? "ascending" : sort === `-${one.key}` ? "descending" : "none"}>
+      ${columns.map((one) => html`<div role="columnheader" class=${kind(one)} key=${one.key} title=${one.doc} aria-sort=${sort === one.key ? "ascending" : sort === `-${one.key}` ? "descending" : "none"}>
         ${onSort ? html`<button onClick=${() => onSort(one.key)}>${text(one.title)} ${sort === one.key ? "▲" : sort === `-${one.key}` ? "▼" : ""}</button>` : text(one.title)}</div>`)}
     </div></div>
     <div role="rowgroup" ref=${(node) => node && (node.style.height = `${rows.length * height}px`)}>
       ${rows.slice(first, first + shown).map((row, index) => html`<div role="row" class="row" key=${first + index} aria-rowindex=${first + index + 2} style=${{ top: `${(first + index + 1) * height}px` }}>
-        ${columns.map((one) => html`<div role="cell" class=${one.number ? "cell number" : "cell"} key=${one.key}>${draw(row, one, first + index === current ? 0 : -1)}</div>`)}</div>`)}
+        ${columns.map((one) => html`<div role="cell" class=${kind(one)} key=${one.key}>${draw(row, one, first + index === current ? 0 : -1)}</div>`)}</div>`)}
     </div>
   </div>`;
 }
 
-/** A table of one page of rows, and the way to the other pages. `found` has `minions`, `page` and `pages`; `draw` gives the cells of a row. */
-export function Paged({ label, found, heads, draw, onPage }) {
+/** A table of one page of rows, and the way to the other pages. `found` has `minions`, `page` and `pages`; `draw` gives the cells of a row;
+ * `none` stands for no row. */
+export function Paged({ label, found, heads, draw, onPage, none = "No minion." }) {
   return html`<div class="wide" tabindex="0"><table aria-label=${label}><thead><tr>${heads.map((one) => html`<th>${one}</th>`)}</tr></thead>
-      <tbody>${found.minions.length === 0 && html`<tr><td colspan=${heads.length}>No minion.</td></tr>`}${found.minions.map((one) => html`<tr key=${one.minion}>${draw(one).map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>
+      <tbody>${found.minions.length === 0 && html`<tr><td colspan=${heads.length}>${none}</td></tr>`}${found.minions.map((one) => html`<tr key=${one.minion}>${draw(one).map((cell) => html`<td>${cell}</td>`)}</tr>`)}</tbody></table></div>
     ${found.pages > 1 && html`<div class="line"><button disabled=${found.page <= 1} onClick=${() => onPage(found.page - 1)}>Previous page</button>
       <span role="status">Page ${found.page} of ${found.pages}</span><button disabled=${found.page >= found.pages} onClick=${() => onPage(found.page + 1)}>Next page</button></div>`}`;
 }

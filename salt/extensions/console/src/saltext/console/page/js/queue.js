@@ -80,7 +80,7 @@ function Summary({ now }) {
     <${Tiles} tiles=${[
       { name: now.queued === 1 ? "job waiting" : "jobs waiting", value: now.queued, more: now.oldest ? `the oldest for ${age(now.oldest)}` : "" },
       used !== undefined && { name: "slots used", value: `${used} of ${limit}`, of: [used, limit] },
-      full !== undefined && { name: "minions at their own limit", value: full },
+      full !== undefined && { name: "minions at their own limit", value: full, more: full ? "jobs that run there take it up" : "" },
       { name: "silent minions left out", value: now.silent_minions },
     ]} />
     <div class="line">
@@ -125,16 +125,34 @@ function resume() {
 
 function Waiting() {
   return html`<h2>Waiting</h2><div class="wide" tabindex="0"><table aria-label="Waiting jobs">
-    <thead><tr><th>Place</th><th>Job</th><th>Function</th><th>User</th><th>Why it waits</th><th>Minions</th><th>Waiting since</th><th>Starts in</th><th>Priority</th><th>Actions</th></tr></thead>
+    <thead><tr><th>Place</th><th>Job</th><th>Function</th><th>User</th><th>Why it waits</th><th>Minions</th><th>Waiting since</th><th>Starts</th><th>Priority</th><th>Actions</th></tr></thead>
     <tbody>${jobs.value.map((job) => html`<${Job} key=${`${job.jid} ${job.position}`} job=${job} />`)}</tbody>
   </table></div>${jobs.value.length === 0 && html`<p>No job waits.</p>`}`;
 }
 
-/** In how long a job starts; of one that is partly sent the rest goes out as its minions return. */
-const starts = (job) => (job.sent ? "partly sent" : age(job.starts_in));
+const isHeld = (job) => job.reason.includes("administrator holds");
+
+/** In words, when a job starts; of one that is partly sent the rest goes out as minions return. */
+function starts(job) {
+  const known = job.starts_in !== null && job.starts_in !== undefined;
+  const when = known ? `in about ${age(job.starts_in)}` : "";
+  if (isHeld(job)) return "when it is released";
+  if (job.reason.includes("paused")) return "when the pause ends";
+  if (job.sent) return `already on ${job.sent} of ${job.sent + job.waiting}; the next ${when || "when minions answer"}`;
+  return when || "no estimate: how long the jobs before it run is not known yet";
+}
+
+/** How many of its minions a job has reached. */
+const reached = (job) => (job.sent ? `${job.sent} of ${job.sent + job.waiting} sent, ${job.waiting} wait` : `${job.waiting} wait`);
+
+/** Why a job waits, with the job in front of it. */
+function why(job) {
+  const before = jobs.value.find((one) => one.position === job.position - 1);
+  return `${text(job.reason)}${job.reason === "other jobs are before it" && before ? `; the next in front is ${before.jid} (${text(before.fun)})` : ""}`;
+}
 
 function Job({ job }) {
-  const held = job.reason.includes("administrator holds");
+  const held = isHeld(job);
   const what = `${job.jid} (${text(job.fun)} of ${text(job.user)})`;
   const minions = count(job.waiting, "minion");
   const button = (name, label, act) => may(name) && html`<button aria-label=${`${label} ${job.jid}`} onClick=${act}>${label}</button> `;
@@ -146,8 +164,8 @@ function Job({ job }) {
   };
   return html`<tr>
     <td>${job.position}</td><td>${may("queue.show") ? html`<button class="link" onClick=${() => show(job.jid)}>${job.jid}</button>` : job.jid}</td>
-    <td>${text(job.fun)}</td><td>${text(job.user)}</td><td>${text(job.reason)}</td>
-    <td>${job.waiting}${job.sent ? ` (${job.sent} sent)` : ""}</td><td>${age(job.waited)} ago</td><td>${starts(job)}</td><td>${job.priority}</td>
+    <td class="whole">${text(job.fun)}</td><td>${text(job.user)}</td><td>${why(job)}</td>
+    <td>${reached(job)}</td><td>${age(job.waited)} ago</td><td>${starts(job)}</td><td>${job.priority}</td>
     <td class="acts">${!held && button("queue.hold", "Hold", simply("queue.hold", "Hold the job", `${minions} will not get it until it is released; others pass.`, "Hold"))}
       ${(held || figures.value?.paused) && button("queue.release", "Release", simply("queue.release", "Release the job", `${minions} may get it.`, "Release"))}
       ${button("queue.priority", "Priority", () => ask({
@@ -161,6 +179,9 @@ function Job({ job }) {
   </tr>`;
 }
 
+/** Words that the fleet has for the same. */
+const STATUS = { dispatched: "running" };
+
 async function show(jid) {
   try {
     const job = await call("queue.show", { jid });
@@ -168,8 +189,8 @@ async function show(jid) {
     ask({
       title: `Job ${jid}`,
       body: html`<dl>
-        <dt>State</dt><dd>${text(job.state)}</dd>
-        ${job.waiting.map((one) => html`<dt>Waits</dt><dd>${text(one.fun)} on ${text(one.tgt)} for ${count(one.waiting, "minion")}, since ${age(one.waited)}: ${text(one.reason)}. Starts in: ${starts(one)}.</dd>`)}
+        <dt>Status</dt><dd>${job.waiting.some((one) => one.sent) ? "publishing" : STATUS[job.state] ?? text(job.state)}</dd>
+        ${job.waiting.map((one) => html`<dt>Waits</dt><dd>${text(one.fun)} on ${text(one.tgt)} for ${count(one.waiting, "minion")}, since ${age(one.waited)}: ${why(one)}. Starts: ${starts(one)}.</dd>`)}
         <dt>Runs on</dt><dd>${text(job.running_on.join(", ")) || "no minion"}</dd>
         <dt>Left out</dt><dd>${out.length ? out.map(([minion, why]) => html`<div>${text(minion)}: ${text(why)}</div>`) : "nobody"}</dd></dl>`,
     });

@@ -1,8 +1,9 @@
 // Package states: the table that the specification draws, with its history and its assignments.
 
 import { useEffect, useState } from "preact/hooks";
+import { signal } from "@preact/signals";
 import { call, may } from "./calls.js";
-import { age, ask, count, html, Paged, text, Tiles, Trouble, useLoad } from "./parts.js";
+import { age, answered, ask, count, html, Inquiry, Paged, text, Tiles, Trouble, useLoad } from "./parts.js";
 
 const HOW = "Install saltext-package-states on the master, then run: salt-run package_states.setup.";
 const LATEST = "Latest";
@@ -65,13 +66,16 @@ const minionLink = (id) => html`<a href=${`#/minion/${encodeURIComponent(id)}`}>
 /** Words that say more than the master's. */
 const VERDICTS = { "never heard": "never sent packages", silent: "sent none for long" };
 
+/** The verdict whose minions are shown, none for all. */
+const verdict = signal("");
+
 /** How many minions are consistent, drifting and so on; a click shows which. */
 function Verdicts() {
-  const [only, setOnly] = useState("");
+  const only = verdict.value;
   const [page, setPage] = useState(1);
-  const [fleet, failure] = useLoad(() => call("states.status", { table: false, page, ...(only ? { only } : {}) }), [only, page]);
+  const [fleet, failure] = useLoad(() => call("states.status", { table: false, page, ...(only ? { only } : {}) }), [only, page, answered("refresh *")]);
   const pick = (name) => {
-    setOnly(name === only || name === "minions" ? "" : name);
+    verdict.value = name === only || name === "minions" ? "" : name;
     setPage(1);
   };
   const why = (one) => text(one.error ?? one.pending ?? (one.drifted ? `${one.drifted} of ${count(one.managed, "package")}` : ""));
@@ -89,21 +93,41 @@ function WhereForm() {
   return html`<form class="line" onSubmit=${go}><label>Which minions have a package, or lack it <input name="package" required placeholder="nginx" /></label><button>Show</button></form>`;
 }
 
+/** What came of asking all minions. */
+function Sent({ value: { stored, failed, silent } }) {
+  const why = [...new Set(Object.values(failed))];
+  return html`<p class=${why.length || silent.length ? "note bad" : "note"}>${count(stored.length, "minion")} sent their packages.
+    ${silent.length > 0 && ` ${count(silent.length, "minion")} did not answer in time: busy or down.`}
+    ${why.length > 0 && ` ${count(Object.keys(failed).length, "minion")} failed: ${why.slice(0, 3).map(text).join("; ")}`}</p>`;
+}
+
 /** One package on all minions: where it is, who wants it, and what keeps it. */
 export function Where({ path }) {
   const name = path[0] ?? "";
   const [page, setPage] = useState(1);
   const [lacking, setLacking] = useState(false);
-  const [found, failure] = useLoad(() => call("states.where", { package: name, page, lacking }), [name, page, lacking]);
+  const [found, failure] = useLoad(() => call("states.where", { package: name, page, lacking }), [name, page, lacking, answered("refresh *")]);
+  const unknown = found?.counts["not known"];
+  const told = found && found.counts["have it"] + found.counts["lack it"];
+  const tiles = { minions: { label: "listed without the filter" }, "lack it": { value: told ? found.counts["lack it"] : "–", more: unknown ? `of ${count(told, "minion")} that sent their packages` : "" } };
+  const confirm = (go) => ask({
+    title: "Ask all minions for their packages",
+    body: html`<p>${count(told + unknown, "minion")} will run package_state.inventory, 200 at a time. Nothing changes there.</p>`,
+    action: "Ask all",
+    act: async () => go(),
+  });
   const note = (one) => [one.held && "held on the minion", one.halted].filter(Boolean).join("; ");
   return html`<p><a href="#/states">All package states</a></p><h1>Package ${text(name)}</h1>
     <${Trouble} failure=${failure} what="package states" how=${HOW} />
-    ${found && html`<${Tiles} tiles=${Object.entries(found.counts).map(([title, value]) => ({ name: title, value }))} />
+    ${found && html`<${Tiles} tiles=${Object.entries(found.counts).map(([title, value]) => ({ name: title, value, ...tiles[title] }))} />
       <label><input type="checkbox" checked=${lacking} onChange=${(event) => { setLacking(event.target.checked); setPage(1); }} /> Only minions that lack it</label>
-      ${found.counts["not known"] > 0 && html`<p class="note">${count(found.counts["not known"], "minion")} never sent ${found.counts["not known"] === 1 ? "its" : "their"} packages: whether the package is there is not known. The page of a minion asks it.</p>`}
+      ${unknown > 0 && html`<p class="note">${count(unknown, "minion")} never sent ${unknown === 1 ? "its" : "their"} packages: whether the package is there is not known.
+        ${may("states.status") && html` <a href="#/states" onClick=${() => (verdict.value = "never heard")}>Which minions</a>`}</p>`}
+      ${may("states.refresh_all") && html`<${Inquiry} id="refresh *" label="Ask all minions for their packages…" load=${() => call("states.refresh_all", { tgt: "*" })} Shown=${Sent} confirm=${confirm} />`}
       <${Paged} label="Minions with the package" found=${found} onPage=${setPage} heads=${["Minion", "Installed", "Wanted", "Source", "Remarks"]}
+        none=${unknown ? `None of the ${count(told, "minion")} that sent their packages; of ${unknown.toLocaleString("en")} it is not known.` : "No minion."}
         draw=${(one) => [minionLink(one.minion), text(one.installed) || html`<span class="dim">${one.unknown ? "not known: it never sent its packages" : "not installed"}</span>`, text(one.wanted) || html`<span class="dim">nothing</span>`, text(one.source), text(note(one))]} />
-      <p class="dim">What is installed is what minions sent last.${lacking ? "" : " Minions that lack the package and want nothing of it are not listed."}</p>`}`;
+      <p class="dim">What is installed is what minions sent last.${lacking ? "" : " Minions that lack the package and want nothing of it are only listed with the filter above."}</p>`}`;
 }
 
 /** What was typed and not saved survives a reload: the revision that it is based on, and the changed rows. */
@@ -192,8 +216,10 @@ async function review(name, draft, shown, { drop, again, setDraft }) {
     const changes = found.flatMap((one) => Object.entries(one.changes));
     ask({
       title: `Review: ${name}`,
-      body: html`<p>Nothing is saved yet. The files of ${count(minions.size, "minion")} change; packages change there when the minions apply their states next.</p><${Changes} changes=${changes} /><${Members} minions=${[...minions]} />`,
+      body: html`<p>Nothing is saved yet. ${rules(minions.size)}; packages change there when the minions apply their states next.</p><${Changes} changes=${changes} /><${Members} minions=${[...minions]} />
+        ${minions.size > 0 && minions.size <= FEW && may("states.where") && html`<${Installed} minions=${[...minions]} packages=${changes.map(([key]) => key)} />`}`,
       action: "Save",
+      refuse: "Keep editing",
       fields: [{ name: "comment", label: "Why" }],
       act: async ({ comment }) => {
         await save({ comment });
@@ -219,11 +245,25 @@ async function review(name, draft, shown, { drop, again, setDraft }) {
 }
 
 const MOST_NAMES = 200;
+/** So many minions are shown without a click, and what is installed on them. */
+const FEW = 10;
+
+const rules = (number) => `${count(number, "minion")} ${number === 1 ? "gets" : "get"} a new rule`;
+
+/** What minions that a change is about have now; what a run does to it only they can say. */
+function Installed({ minions, packages }) {
+  const [found, failure] = useLoad(() => Promise.all(packages.slice(0, FEW).map((one) => call("states.where", { package: one, minion: minions }))), []);
+  const word = (one) => text(one.installed) || (one.unknown ? "effect not known: it has not sent its packages" : "not installed");
+  if (failure) return html`<p class="note">What is installed there is not known: ${text(failure.message)}</p>`;
+  return html`<table aria-label="Installed now"><thead><tr><th>Minion</th><th>Package</th><th>Installed now</th></tr></thead>
+    <tbody>${(found ?? []).flatMap((one, index) => one.minions.map((row) => html`<tr><td>${text(row.minion)}</td><td>${text(packages[index])}</td><td>${word(row)}</td></tr>`))}</tbody></table>
+    ${!found ? html`<p role="status">Asking the master…</p>` : html`<p class="dim">After saving, the page of a minion asks it what a run would do.</p>`}`;
+}
 
 /** Which minions a change is about. */
 function Members({ minions }) {
   const more = minions.length - MOST_NAMES;
-  return minions.length > 0 && html`<details><summary>Which minions</summary><p>${minions.slice(0, MOST_NAMES).map(text).join(", ")}${more > 0 ? ` and ${more.toLocaleString("en")} more` : ""}</p></details>`;
+  return minions.length > 0 && html`<details open=${minions.length <= FEW}><summary>Which minions</summary><p>${minions.slice(0, MOST_NAMES).map(text).join(", ")}${more > 0 ? ` and ${more.toLocaleString("en")} more` : ""}</p></details>`;
 }
 
 function Changes({ changes }) {
@@ -239,7 +279,7 @@ function Assignments({ name, shown, again }) {
     const found = await call(fun, { ...wanted, dry_run: true });
     ask({
       title: `${action} ${name}: ${KINDS[wanted.kind]} ${wanted.target}`,
-      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change. ${fun === "states.assign" ? "Packages change there at the next run." : "The next run there releases the locks of this state."}</p><${Members} minions=${found.minions ?? []} />`,
+      body: html`<p>${rules((found.minions ?? []).length)}. ${fun === "states.assign" ? "Packages change there at the next run." : "The next run there releases the locks of this state."}</p><${Members} minions=${found.minions ?? []} />`,
       action,
       act: async () => {
         await call(fun, wanted);
@@ -279,7 +319,7 @@ function History({ name, revision, again }) {
     if (found instanceof Error) return ask({ title: "This cannot be rolled back", body: html`<p class="note bad">${text(found.message)}</p>` });
     ask({
       title: `Roll back to revision ${number}`,
-      body: html`<p>The files of ${count((found.minions ?? []).length, "minion")} change.</p><${Changes} changes=${Object.entries(found.changes)} /><${Members} minions=${found.minions ?? []} />`,
+      body: html`<p>${rules((found.minions ?? []).length)}.</p><${Changes} changes=${Object.entries(found.changes)} /><${Members} minions=${found.minions ?? []} />`,
       action: "Roll back",
       act: async () => {
         await call("states.restore", { name, revision: number });
