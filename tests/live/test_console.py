@@ -96,23 +96,6 @@ def test_job_that_waits(page: Page, job: str) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("test.sleep on * for 20 minions")
 
 
-def test_jobs_behind_others(page: Page, console: ConsoleBed) -> None:
-    """A job that is partly sent says on how many minions it is, and the next one which job is in front."""
-    first = str(console.bed.salt(["--async", "*", "test.sleep", "20"]).stdout).strip().rsplit(" ", 1)[-1]
-    second = console.sleep("*", 1)
-    try:
-        rows = page.locator(WAITING)
-        expect(rows).to_have_count(2, timeout=30_000)
-        expect(rows.nth(0)).to_contain_text(re.compile(r"5 of 20 sent, 15 wait"))
-        expect(rows.nth(0)).to_contain_text("already on 5 of 20; the next ")
-        expect(rows.nth(1)).to_contain_text(f"the next in front is {first} (test.sleep)", timeout=30_000)
-        page.get_by_role("button", name=first, exact=True).click()
-        expect(page.get_by_role("dialog")).to_contain_text("publishing")
-    finally:
-        for jid in (first, second):
-            console.run("job_handler.cancel", jid)
-
-
 def test_live_through_events(page: Page, console: ConsoleBed) -> None:
     """A job of another one comes into the open page, and leaves it."""
     expect(page.get_by_text("No job waits.")).to_be_visible(timeout=30_000)
@@ -209,3 +192,20 @@ def test_edit_of_a_state(page: Page, console: ConsoleBed) -> None:
     assert found["packages"] == {"nginx": "installed <1.22"}
     assert found["comment"] == "as tested"
     assert found["author"] == "saltbed"
+
+
+def test_jobs_behind_others(page: Page, console: ConsoleBed) -> None:
+    """A job that is partly sent says on how many minions it is, and the next one which job is in front."""
+    first = str(console.bed.salt(["--async", "*", "test.sleep", "20"]).stdout).strip().rsplit(" ", 1)[-1]
+    second = console.sleep("*", 1)
+    try:
+        rows = page.locator(WAITING)
+        expect(rows).to_have_count(2, timeout=30_000)
+        expect(rows.nth(0)).to_contain_text(re.compile(r"5 of 20 sent, 15 wait"))
+        expect(rows.nth(0)).to_contain_text("already on 5 of 20; the next ")
+        expect(rows.nth(1)).to_contain_text(f"the next in front is {first} (test.sleep)", timeout=30_000)
+        page.get_by_role("button", name=first, exact=True).click()
+        expect(page.get_by_role("dialog")).to_contain_text("publishing")
+    finally:
+        for jid in (first, second):
+            console.run("job_handler.cancel", jid)

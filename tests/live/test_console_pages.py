@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import tarfile
-import time
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,7 +129,15 @@ def test_which_minions_lack_a_package(page: Page, console: ConsoleBed) -> None:
 
 def test_all_minions_are_asked(page: Page, console: ConsoleBed) -> None:
     """The question says how many; what came of it stands where it was asked, also after a look at another page."""
-    page.route("**/", _answer_of_all)
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        if "pkgset.refresh" in (route.request.post_data or ""):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/", hold)
     page.goto(f"{console.url}#/package/nginx")
     button = page.get_by_role("button", name="Ask all minions for their packages…")
     button.click(timeout=30_000)
@@ -142,6 +149,10 @@ def test_all_minions_are_asked(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_text("waits for the answer")).to_be_visible()
     expect(button).to_be_disabled()
     page.goto(f"{console.url}#/fleet")
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    (route,) = held
+    answer = {"stored": ["a", "b"], "failed": {"c": "no such function"}, "silent": ["d"]}
+    route.fulfill(json={"return": [answer]})
     settle(page)
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.goto(f"{console.url}#/package/nginx")
@@ -149,15 +160,6 @@ def test_all_minions_are_asked(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_text("2 minions sent their packages.")).to_be_visible()
     expect(page.get_by_text("1 minion failed: no such function")).to_be_visible()
     expect(button).to_be_enabled()
-
-
-def _answer_of_all(route: Any) -> None:
-    """Let the request of all minions take three seconds, without the minions."""
-    if "pkgset.refresh" not in (route.request.post_data or ""):
-        return route.continue_()
-    time.sleep(3)
-    answer = {"stored": ["a", "b"], "failed": {"c": "no such function"}, "silent": ["d"]}
-    return route.fulfill(json={"return": [answer]})
 
 
 def test_another_version_is_typed_at_once(page: Page, console: ConsoleBed) -> None:
