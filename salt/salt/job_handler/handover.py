@@ -324,7 +324,9 @@ class Handover:
         try:
             reply = await self._ask(**request)
         except salt.job_handler.control.JobHandlerUnavailable as exc:
-            self._unavailable(exc)
+            if self.section["fail_mode"] == "closed":
+                self._unavailable(exc)
+            # otherwise what hands the job over decides, and the job has a row
             return
         if reply.get("rejected"):
             self.refuse(f"{reply['rejected']}. Nothing was sent.")
