@@ -25,6 +25,8 @@ from salt.exceptions import SaltException
 
 try:
     import psycopg2
+    import psycopg2.errorcodes
+    import psycopg2.errors
     import psycopg2.extensions
     import psycopg2.extras
 
@@ -197,7 +199,15 @@ class PostgresStore(salt.job_handler.store.Store):
         # before anything of another role could be found
         self.db.execute("SET search_path = pg_catalog")
         # of masters that make it at the same moment, all but one find it made
-        made = (psycopg2.errors.UniqueViolation, psycopg2.errors.DuplicateTable)
+        codes = psycopg2.errorcodes
+        made = [
+            psycopg2.errors.lookup(code)
+            for code in (
+                codes.UNIQUE_VIOLATION,
+                codes.DUPLICATE_SCHEMA,
+                codes.DUPLICATE_TABLE,
+            )
+        ]
         with contextlib.suppress(*made):
             if self._schema_number() is None:
                 self.db.execute(f"CREATE SCHEMA {self._name}")

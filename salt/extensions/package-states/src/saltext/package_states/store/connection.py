@@ -15,6 +15,7 @@ from saltext.package_states.errors import PackageStateError
 try:
     import psycopg2
     import psycopg2.errorcodes
+    import psycopg2.errors
 
     HAS_PSYCOPG2 = True
 except ImportError:
@@ -72,6 +73,9 @@ class Connection:
         try:
             self._conn.autocommit = True
             self._cursor = self._conn.cursor()
+            # whoever may create in the schema "public" could make an operator that fits
+            # better than PostgreSQL's own, and would have it called
+            self.execute("SET search_path = pg_catalog")
             if statement_timeout:
                 # no parameter of the connection, which PgBouncer refuses
                 self.execute(
@@ -129,6 +133,13 @@ NEXT = {
 
 # What to do when no server answered
 AWAY = "see the option postgres in the configuration of the master, and that the server runs"
+
+
+def errors(*names):
+    """Return the exceptions that stand for errors of PostgreSQL, by their names"""
+    return tuple(
+        psycopg2.errors.lookup(getattr(psycopg2.errorcodes, name)) for name in names
+    )
 
 
 @contextlib.contextmanager

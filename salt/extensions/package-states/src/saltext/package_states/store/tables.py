@@ -71,14 +71,17 @@ def writing(opts, commit=True, after=None):
     a conflict. ``after`` is called at the end of the transaction, if that did not fail, while still
     nobody else writes; without ``commit`` it is rolled back.
     """
-    with connections.told():
-        connection = connections.Connection(**connections.get_params(opts))
-        try:
-            # before the transaction begins, so that it outlasts that
-            with connections.told(_BUSY):
-                connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+    params = connections.get_params(opts)
+    with connections.told(), contextlib.closing(
+        connections.Connection(**params)
+    ) as lock:
+        # of a transaction of its own, so that it outlasts the other one
+        _lock(lock)
+        # closing it rolls back what was not committed
+        with contextlib.closing(connections.Connection(**params)) as connection:
             schema.check(connection)
             connection.execute("BEGIN")
+            connection.execute(schema.SAVING)
             yield connection
             if commit:
                 connection.commit()
@@ -86,10 +89,19 @@ def writing(opts, commit=True, after=None):
                 connection.execute("ROLLBACK")
             if after:
                 after()
-                _still_locked(connection)
-        finally:
-            # rolls back what was not committed, and releases the lock
-            connection.close()
+                _still_locked(lock)
+
+
+def _lock(connection):
+    """Let nobody else save, or set up, until the connection is closed"""
+    schema.check(connection)
+    # the server must not end it while it waits for the files
+    connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+    try:
+        connection.execute(schema.LOCK)
+    except connections.errors("LOCK_NOT_AVAILABLE", "QUERY_CANCELED"):
+        with connections.told(_BUSY):
+            raise
 
 
 def _still_locked(connection):
@@ -106,12 +118,22 @@ def _still_locked(connection):
 
 @contextlib.contextmanager
 def quiet(connection):
-    """Yield whether nobody is saving, and let nobody save meanwhile; does not wait"""
-    (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
+    """Yield whether nobody is saving, and let nobody save meanwhile, in a transaction; does not wait
+
+    Whoever may not write has no lock, and a server that only reads has none to give.
+    """
+    connection.execute("BEGIN")
+    try:
+        connection.execute(schema.QUIET)
+    except connections.errors(
+        "LOCK_NOT_AVAILABLE", "INSUFFICIENT_PRIVILEGE", "READ_ONLY_SQL_TRANSACTION"
+    ):
+        connection.execute("ROLLBACK")
+        yield False
+        return
     # an error ends the session, and with it the lock
-    yield alone
-    if alone:
-        ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
+    yield True
+    connection.execute("COMMIT")
 
 
 def _is_text(value):
