@@ -15,7 +15,6 @@ from saltext.package_states.errors import PackageStateError
 try:
     import psycopg2
     import psycopg2.errorcodes
-    import psycopg2.errors
 
     HAS_PSYCOPG2 = True
 except ImportError:
@@ -133,13 +132,6 @@ NEXT = {
 
 # What to do when no server answered
 AWAY = "see the option postgres in the configuration of the master, and that the server runs"
-
-
-def errors(*names):
-    """Return the exceptions that stand for errors of PostgreSQL, by their names"""
-    return tuple(
-        psycopg2.errors.lookup(getattr(psycopg2.errorcodes, name)) for name in names
-    )
 
 
 @contextlib.contextmanager

@@ -61,6 +61,7 @@ $guard$;"""
 
 
 def _guard(found):
+    """Return SQL that fails where one of the names and owners that a query finds is not right"""
     return _GUARD.replace("NAMES AND OWNERS", found.strip()).strip()
 
 
@@ -186,16 +187,29 @@ def _step(number, path):
 
 def _begin(connection):
     """Make the schema and the table of the steps, if they are not there"""
-    # of two at the same time, the second one finds them made
-    made = connections.errors("UNIQUE_VIOLATION", "DUPLICATE_SCHEMA", "DUPLICATE_TABLE")
-    with contextlib.suppress(*made):
+    with _made():
         ((schema,),) = connection.execute("SELECT to_regnamespace('package_states')")
         if schema is None:
             connection.execute(_SCHEMA.format(""))
     connection.execute(_OWNERS)
-    with contextlib.suppress(*made):
+    with _made():
         if not applied(connection):
             connection.execute(_TABLE)
+
+
+@contextlib.contextmanager
+def _made():
+    """Go on where somebody else made the same at the same time"""
+    codes = connections.psycopg2.errorcodes
+    try:
+        yield
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in (
+            codes.UNIQUE_VIOLATION,
+            codes.DUPLICATE_SCHEMA,
+            codes.DUPLICATE_TABLE,
+        ):
+            raise
 
 
 def setup(opts, uyuni=False):

@@ -54,6 +54,11 @@ _REVISION = "number, contents, parent, author, comment, created::text, items"
 # what to do where the lock is not to be had
 _BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
 
+# lock_timeout and statement_timeout
+_WAITED = ("55P03", "57014")
+# somebody else has it, the role may not write, the server only reads
+_NO_LOCK = ("55P03", "42501", "25006")
+
 
 @contextlib.contextmanager
 def reading(opts):
@@ -99,7 +104,9 @@ def _lock(connection):
     connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
     try:
         connection.execute(schema.LOCK)
-    except connections.errors("LOCK_NOT_AVAILABLE", "QUERY_CANCELED"):
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in _WAITED:
+            raise
         with connections.told(_BUSY):
             raise
 
@@ -125,9 +132,9 @@ def quiet(connection):
     connection.execute("BEGIN")
     try:
         connection.execute(schema.QUIET)
-    except connections.errors(
-        "LOCK_NOT_AVAILABLE", "INSUFFICIENT_PRIVILEGE", "READ_ONLY_SQL_TRANSACTION"
-    ):
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in _NO_LOCK:
+            raise
         connection.execute("ROLLBACK")
         yield False
         return
