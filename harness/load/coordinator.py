@@ -317,9 +317,9 @@ class Coordinator:
             return
         finally:
             if not joined:
+                line.close()
                 with self._lock, contextlib.suppress(ValueError):
                     self._strangers.remove(line)
-                line.close()
 
     def _refusal(self, line: Line, hello: dict[str, Any]) -> str:
         """Return why a worker may not join; if it may, show it that we know the key as well."""
