@@ -3,8 +3,9 @@ Tests of the files of JSON and YAML that pillars are made of
 """
 
 import pytest
-import salt.exceptions
 import saltext.uyuni_pillar.document as document
+
+import salt.exceptions
 
 
 def test_what_is_nested_too_deeply_is_a_bad_file(tmp_path):
