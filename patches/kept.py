@@ -339,9 +339,7 @@ class _Trial:
         self.git.run("reset", "--quiet", "--hard", made)
         path = folder / f"{topic}.patch"
         write_atomically(path, self.repository.export(made))
-        return Fit(
-            topic, release, there, requires, lacking=self._lacking(topic), written=str(path), kept=True, commit=made
-        )
+        return Fit(topic, release, there, requires, written=str(path), kept=True, commit=made)
 
     def _is_without_code(self, topic: str, left_out: Iterable[str]) -> bool:
         """Return whether all the code that a topic changes is left out."""
@@ -421,6 +419,9 @@ class _Trial:
                 if size == len(parts):
                     return True
                 name = re.escape(parts[size])
-                defined = rf"\b(?:def|class) {name}\b|^\s*{name}\b.*=|import .*\b{name}\b"
+                if name.startswith("__"):
+                    # the loader puts it there
+                    return True
+                defined = rf"\b(?:def|class) {name}\b|^\s*{name}\b.*=|import .*\b{name}\b|^\s+{name},$"
                 return re.search(defined, file.read_text(errors="replace"), re.MULTILINE) is not None
         return False

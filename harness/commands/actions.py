@@ -333,9 +333,7 @@ def parser() -> argparse.ArgumentParser:
         "python -m harness worker 10.0.0.1:4700 --key-file workers.key",
     )
     entry.add_argument("address", metavar="IP[:PORT]", help="what the load run was given as --workers-address")
-    entry.add_argument(
-        "--key-file", type=Path, required=True, help="a copy of the file with the word that lets in, see the load run"
-    )
+    entry.add_argument("--key-file", type=Path, required=True, help="a copy of the file with the key, see the load run")
     entry.add_argument(
         "--loads", type=_count, metavar="N", help="end after this many loads; a run has one for each tree and repeat"
     )

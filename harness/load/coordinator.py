@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from harness.errors import PortError, RunError, SettingsError, StartError
 from harness.load.plan import to_values
-from harness.load.wire import LONGEST_HELLO, PORT, Line, address_of, version
+from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, Line, address_of, nonce_of, proof, shows, version
 from harness.paths import write_private
 from harness.processes.deadline import PAUSE_S, Deadline
 from harness.scenarios.clients import OVER_API
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 NAMES = ("remote_workers", "workers_address", "workers_key_file")
 KEY_FILE = "workers.key"
+SHORTEST = 16
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Remote:
         write_private(folder / KEY_FILE, f"{self.key}\n")
         return replace(self, key_file=folder / KEY_FILE)
 
-    def check(self, scenario: Scenario) -> None:
+    @staticmethod
+    def check(scenario: Scenario) -> None:
         """Raise SettingsError if a scenario has clients that can be at work on the master's machine only."""
         names = [f"`{clients.name}` ({clients.kind})" for clients in scenario.clients if clients.kind not in OVER_API]
         if names:
@@ -118,8 +120,11 @@ def read_key(file: Path) -> str:
         word = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"The key of the workers can't be read: {error}; give another file.") from error
-    if not word:
-        raise SettingsError(f"{file} is empty: write a word into it that nobody can guess.")
+    # whoever hears a proof can try words at leisure
+    if len(word) < SHORTEST:
+        raise SettingsError(
+            f"{file} has no safe key: write at least {SHORTEST} characters into it that nobody can guess."
+        )
     return word
 
 
@@ -138,6 +143,8 @@ HELLO_S = 10.0
 # on a quiet machine: workers say each second that they live, and hand in their last rows at the end
 SILENT_S = 20.0
 LAST_S = 60.0
+# how many may be connected without having shown the key; another one takes the place of the first
+STRANGERS = 64
 # what workers write, by the names of their files
 FILES = ("requests", "logins", "clocks")
 
@@ -169,7 +176,9 @@ class Coordinator:
         """Take who is expected; nothing listens before the context is entered."""
         self.remote = remote
         self._workers: list[RemoteWorker] = []
-        self._lines: list[Line] = []
+        # whoever has not shown the key yet, and who was refused last
+        self._strangers: list[Line] = []
+        self._refused = ""
         self._lock = threading.Lock()
         self._closing = False
         self._samples: Path | None = None
@@ -193,7 +202,9 @@ class Coordinator:
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        for line in self._lines:
+        with self._lock:
+            lines = [*self._strangers, *(worker.line for worker in self._workers)]
+        for line in lines:
             line.close()
         for worker in self._workers:
             for file in worker.files.values():
@@ -208,7 +219,7 @@ class Coordinator:
             if deadline.passed():
                 raise StartError(
                     f"Only {len(self._workers)} of {self.remote.workers} workers of other hosts joined within "
-                    f"{seconds:g} s: {self.remote.told}"
+                    f"{seconds:g} s: {self.remote.told}{self._refused}"
                 )
             time.sleep(PAUSE_S * 5)
 
@@ -224,6 +235,7 @@ class Coordinator:
                 plan,
                 scenario_file=Path(),
                 samples=Path(),
+                commands={},
                 command_environment={},
                 api=plan.api.seen_from_afar(self.remote.address),
                 share=dataclasses.replace(plan.share, worker=number),
@@ -260,43 +272,64 @@ class Coordinator:
     def _drop_gone(self) -> None:
         """Forget workers that have hung up before they got their part."""
         with self._lock:
-            self._workers = [worker for worker in self._workers if not worker.line.gone()]
+            gone = [worker for worker in self._workers if worker.line.gone()]
+            self._workers = [worker for worker in self._workers if worker not in gone]
+        for worker in gone:
+            worker.line.close()
 
     def _welcome(self) -> None:
         while not self._closing:
             try:
-                connection, _ = self._server.accept()
+                connection, (peer, _) = self._server.accept()
             except OSError:
-                return
+                # the peer has gone already, this process has too many files open, or we are closing
+                time.sleep(PAUSE_S)
+                continue
             line = Line(connection)
-            self._lines.append(line)
-            threading.Thread(target=self._greet, args=(line,), daemon=True).start()
+            with self._lock:
+                self._strangers.append(line)
+                first = self._strangers.pop(0) if len(self._strangers) > STRANGERS else None
+            if first:
+                first.close()
+            threading.Thread(target=self._greet, args=(line, peer), daemon=True).start()
 
-    def _greet(self, line: Line) -> None:
+    def _greet(self, line: Line, peer: str) -> None:
         """Let a worker in, or tell it why not."""
+        joined = False
         try:
             hello = line.receive(HELLO_S, LONGEST_HELLO)
-            problem = self._refusal(hello)
+            problem = self._refusal(line, hello)
             if problem:
+                self._refused = f" The last one refused was {peer}: {problem}."
                 line.send({"error": problem})
-                line.close()
                 return
             worker = RemoteWorker(line, str(hello.get("host")))
             with self._lock:
-                full = len(self._workers) >= self.remote.workers or self._samples is not None
-                if not full:
+                wanted = len(self._workers) < self.remote.workers and self._samples is None
+                # unless another stranger has taken its place
+                joined = wanted and line in self._strangers
+                if joined:
+                    self._strangers.remove(line)
                     self._workers.append(worker)
-            if full:
+            if not joined:
                 line.send({"wait": f"this load has its {self.remote.workers} workers already"})
-                line.close()
         except OSError:
-            line.close()
+            return
+        finally:
+            if not joined:
+                line.close()
+                with self._lock, contextlib.suppress(ValueError):
+                    self._strangers.remove(line)
 
-    def _refusal(self, hello: dict[str, Any]) -> str:
-        if not secrets.compare_digest(str(hello.get("key", "")).encode(errors="replace"), self.remote.key.encode()):
-            return "the key is another one than that of this load: give a copy of its file with --key-file"
+    def _refusal(self, line: Line, hello: dict[str, Any]) -> str:
+        """Return why a worker may not join; if it may, show it that we know the key as well."""
         if hello.get("version") != version():
-            return f"the bed there has version {version()}, this one {hello.get('version')}: check out the same commit"
+            return f"the bed there has version {version()}, the worker another one: check out the same commit"
+        nonces = nonce_of(hello), secrets.token_hex(16)
+        line.send({"nonce": nonces[1]})
+        if not shows(line.receive(HELLO_S, LONGEST_HELLO), self.remote.key, WORKER, nonces):
+            return "the key is another one than that of this load: give a copy of its file with --key-file"
+        line.send({"proof": proof(self.remote.key, BED, nonces)})
         return ""
 
     def _listen(self, worker: RemoteWorker, samples: Path) -> None:

@@ -67,12 +67,10 @@ class Sessions:
         self._failures: dict[tuple[str, str], LoginError] = {}
         self._lock = threading.Lock()
 
-    def begin(self) -> list[str]:
-        """Log the bed's own user in at every process, and return the tokens in the order of the addresses.
-
-        Raises LoginError if one refuses or does not answer.
-        """
-        return [self._keep(self._patient_login(url)).token for url in self._urls]
+    def begin(self) -> None:
+        """Log the bed's own user in at every process. Raises LoginError if one refuses or does not answer."""
+        for url in self._urls:
+            self._keep(self._patient_login(url))
 
     def _patient_login(self, url: str) -> Session:
         """Log the bed's own user in, however busy the machine is."""
@@ -83,14 +81,6 @@ class Sessions:
             except LoginError as error:
                 if not isinstance(error.__cause__, requests.Timeout) or deadline.passed():
                     raise
-
-    def take(self, tokens: Sequence[str]) -> None:
-        """Use the tokens of the bed's own user that another process of clients got, if it got any.
-
-        They come in the order of the addresses: another host knows the same processes by other ones.
-        """
-        for url, token in zip(self._urls, tokens, strict=bool(tokens)):
-            self._keep(Session(self._own, url, token))
 
     def places(self, clients: Clients, numbers: Iterable[int]) -> list[tuple[str, str]]:
         """Return user and address of those who log in when the load begins, to send requests of these numbers."""

@@ -4,7 +4,8 @@
 own users are API clients and people at a command line, who ask minions or the master's runners. A greenlet for each
 block of clients starts one for each request at the time when it is due, and never waits for an answer before the next:
 a closed loop would slow down with the master and hide its overload. Of several workers each sends its part of the same
-schedule, told by the requests' numbers, so that every request is sent once whatever the number of workers.
+schedule, told by the requests' numbers, so that every request is sent once whatever the number of workers. Each process
+logs in by itself: everybody who joins locust's master reads its messages, so no token is in one.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ if TYPE_CHECKING:
 
 PLAN = plans.from_environment()
 SCENARIO = PLAN.scenario
-# seconds between the log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
+# seconds between the last log-in and the start of the schedule, in which every worker gets ready, on a quiet machine
 LEAD_S = 1.0
 # by default locust drops a worker after three silent seconds, which happens on a busy machine; a worker that has ended
 # is noticed by the process that started it
 runners.HEARTBEAT_LIVENESS = 300
-BEGIN, DONE, CLOCK = "saltbed_begin", "saltbed_done", "saltbed_clock"
+READY, BEGIN, DONE, CLOCK = "saltbed_ready", "saltbed_begin", "saltbed_done", "saltbed_clock"
 # how long a worker waits for one answer to what time it is
 CLOCK_S = 5.0
 
@@ -58,6 +59,7 @@ class Load:
         self.environment = environment
         self.errors = 0
         self.failed = False
+        self.workers_ready = 0
         self.workers_done = 0
         self.directs = isinstance(environment.runner, MasterRunner)
         self.samples = None if self.directs else SampleFile(PLAN.requests_file, ClientSample)
@@ -80,26 +82,34 @@ class Load:
             self.logins = SampleFile(PLAN.logins_file, LoginSample)
         self.logins.write(replace(sample, time=sample.time - self.offset.correction))
 
-    def login(self) -> list[str]:
-        """Log the bed's own user in if there are clients of its; return the tokens in the order of the addresses."""
-        used = any(clients.kind in OVER_API and not clients.user for clients in SCENARIO.clients)
-        return self.sessions.begin() if used else []
-
-    def begin(self) -> None:
-        """Log in, set the schedule's zero, and start the clients here or in the workers."""
+    def login(self) -> None:
+        """Log the bed's own user in if there are clients of its, and say that this process is ready."""
+        problem = ""
         try:
-            tokens = self.login()
+            if any(clients.kind in OVER_API and not clients.user for clients in SCENARIO.clients):
+                self.sessions.begin()
         except LoginError as error:
-            sys.stderr.write(f"The clients could not log in to salt-api: {error}.\n")
+            problem = str(error)
+        if isinstance(self.environment.runner, WorkerRunner):
+            self.environment.runner.send_message(READY, {"problem": problem})
+        else:
+            self.ready(problem)
+
+    def ready(self, problem: str) -> None:
+        """Note that a process that sends requests has logged in; the last one starts the clients of all."""
+        self.workers_ready += 1
+        if problem and not self.failed:
+            sys.stderr.write(f"The clients could not log in to salt-api: {problem}.\n")
             self.failed = True
             gevent.spawn(self.environment.runner.quit)
+        if self.failed or self.workers_ready != PLAN.share.workers:
             return
         zero = time.time() + deadline.patient(LEAD_S)
         plans.write_zero(PLAN.samples, zero)
         if self.directs:
-            self.environment.runner.send_message(BEGIN, {"zero": zero, "tokens": tokens})
+            self.environment.runner.send_message(BEGIN, {"zero": zero})
         else:
-            gevent.spawn(self.send, zero, tokens)
+            gevent.spawn(self.send, zero)
 
     def now(self) -> float:
         """Return the time by the clock of the process that directs the load, which all samples are in."""
@@ -125,12 +135,11 @@ class Load:
             file.write(row)
             file.close()
 
-    def send(self, zero: float, tokens: list[str]) -> None:
+    def send(self, zero: float) -> None:
         """Send this process's part of the schedule, wait for the last answer, and say so."""
         directed = isinstance(self.environment.runner, WorkerRunner)
         if directed:
             self.offset = self.measure()
-        self.sessions.take(tokens)
         blocks = Group()
         for user, url in self.places():
             blocks.spawn(self.start, user, url, zero)
@@ -235,7 +244,10 @@ def _init(environment: Environment, **_: object) -> None:
     environment.saltbed = load
 
     def on_begin(msg: Message, **_: object) -> None:
-        gevent.spawn(load.send, msg.data["zero"], msg.data["tokens"])
+        gevent.spawn(load.send, msg.data["zero"])
+
+    def on_ready(msg: Message, **_: object) -> None:
+        load.ready(msg.data["problem"])
 
     def on_done(msg: Message, **_: object) -> None:
         load.worker_done(msg.node_id, msg.data["errors"], msg.data["report"])
@@ -249,6 +261,7 @@ def _init(environment: Environment, **_: object) -> None:
     if isinstance(environment.runner, WorkerRunner):
         environment.runner.register_message(BEGIN, on_begin)
     elif load.directs:
+        environment.runner.register_message(READY, on_ready)
         environment.runner.register_message(DONE, on_done)
     if load.directs or isinstance(environment.runner, WorkerRunner):
         environment.runner.register_message(CLOCK, on_clock)
@@ -256,8 +269,9 @@ def _init(environment: Environment, **_: object) -> None:
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]  # locust has no types
 def _start(environment: Environment, **_: object) -> None:
-    if not isinstance(environment.runner, WorkerRunner):
-        environment.saltbed.begin()
+    # a worker has to take locust's messages meanwhile
+    if not environment.saltbed.directs:
+        gevent.spawn(environment.saltbed.login)
 
 
 @events.quitting.add_listener  # type: ignore[untyped-decorator]  # locust has no types

@@ -1,16 +1,21 @@
 """What the bed and a worker of another host say to each other: JSON, a line each way, over one connection.
 
-The worker begins:
+The worker begins, and both sides show that they know the key, which itself is never sent (see `proof`):
 
-    {"hello": 1, "key": "...", "version": "...", "host": "two"}
+    worker: {"hello": 1, "nonce": "...", "version": "...", "host": "two"}
+    bed:    {"nonce": "..."}
+    worker: {"proof": "..."}
+    bed:    {"proof": "..."}
 
-The bed answers `{"error": "..."}`, or `{"wait": "..."}` if this load has its workers, and hangs up. Otherwise, when all
-workers are there, each gets its part of the load and starts a worker of locust:
+The worker comes first: whoever only connects to the bed gets nothing to try keys on. The bed may answer
+`{"error": "..."}` instead, or `{"wait": "..."}` in the end if this load has its workers, and hangs up. Otherwise, when
+all workers are there, each gets its part of the load and starts a worker of locust:
 
     {"plan": {...}, "scenario": "...", "host": "10.0.0.1", "port": 20123}
 
 From then on the worker sends `{"alive": 1}` every second, `{"name": "requests", "rows": [...]}` for what its clients
-wrote, and in the end `{"ended": 0, "tail": "..."}`, which the bed answers with `{"taken": 1}`.
+wrote, and in the end `{"ended": 0, "tail": "..."}`, which the bed answers with `{"taken": 1}`. All of this is in clear,
+the password of salt-api too.
 
 The other side is asked for the time several times. It read its clock at some time between question and answer, so half
 of the round trip is the largest error; the quickest round trip is the best one. A difference that is smaller than its
@@ -19,7 +24,9 @@ error counts as none: the clocks of two containers on one machine are the same.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import hmac
 import json
 import select
 import socket
@@ -74,6 +81,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 LONGEST = 64 * 2**20
 LONGEST_HELLO = 4096
 """The longest message that is taken of somebody who has not shown the key."""
+BED, WORKER = "bed", "worker"
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -93,6 +101,27 @@ def version() -> str:
     return total.hexdigest()[:12]
 
 
+def proof(key: str, role: str, nonces: tuple[str, str]) -> str:
+    """Return what shows that this side, in its `role`, knows the key; `nonces` are the worker's and the bed's."""
+    # as JSON no two lists of words are the same text
+    return hmac.new(key.encode(), json.dumps([role, *nonces]).encode(), hashlib.sha256).hexdigest()
+
+
+def shows(message: dict[str, Any], key: str, role: str, nonces: tuple[str, str]) -> bool:
+    """Say whether a message has the proof of the other side."""
+    given = message.get("proof")
+    expected = proof(key, role, nonces).encode()
+    return isinstance(given, str) and hmac.compare_digest(given.encode(errors="replace"), expected)
+
+
+def nonce_of(message: dict[str, Any]) -> str:
+    """Return the other side's nonce. Raises ConnectionError if the message has none."""
+    nonce = message.get("nonce")
+    if not isinstance(nonce, str):
+        raise ConnectionError("the other end sends something else")
+    return nonce
+
+
 class Line:
     """One connection, with whole messages."""
 
@@ -110,8 +139,9 @@ class Line:
 
         Raises TimeoutError if none has come after `seconds`, OSError if none can come, or if what comes is none.
         """
-        self._socket.settimeout(seconds)
+        deadline = time.monotonic() + seconds
         while b"\n" not in self._received:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             chunk = self._socket.recv(65_536)
             if not chunk:
                 raise ConnectionError("the other end hung up")
@@ -137,5 +167,7 @@ class Line:
             return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up, also on a thread that waits for a message."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

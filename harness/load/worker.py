@@ -1,7 +1,8 @@
 """A worker of another host: `python -m harness worker ADDRESS`.
 
 It reports to the bed's coordinator (see `harness.load.wire`), starts a worker of locust for its part of the load, and
-hands in what that writes. It joins one load after the other until Ctrl-C, as a run has one for each tree.
+hands in what that writes. It joins one load after the other until Ctrl-C, as a run has one for each tree. It takes a
+load only of a bed that knows the key, and only requests to salt-api: never a command line.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import socket
 import sys
 import tempfile
@@ -19,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import RunError, SettingsError
 from harness.load import plan as plans
 from harness.load.clients import LOCUST
-from harness.load.coordinator import FILES, HELLO_S
-from harness.load.wire import Line, address_of, version
+from harness.load.coordinator import FILES, HELLO_S, Remote
+from harness.load.wire import BED, LONGEST_HELLO, WORKER, Line, address_of, nonce_of, proof, shows, version
 from harness.paths import ROOT
 from harness.processes.command import Command
 from harness.processes.processes import Processes
+from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +45,8 @@ KEEPALIVE_S = 30
 def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) -> None:
     """Join loads until there have been `loads` of them, without end by default; `say` takes lines to print.
 
-    Raises SettingsError if the coordinator refuses, RunError if the clients here fail.
+    Raises SettingsError if the coordinator refuses, does not know the key or wants commands to be run, RunError if the
+    clients here fail.
     """
     where = address_of(address)
     done, told = 0, ""
@@ -63,12 +67,30 @@ def work(address: str, key: str, loads: int | None, say: Callable[[str], None]) 
             time.sleep(AGAIN_S)
 
 
+def introduce(line: Line, key: str) -> None:
+    """Show the bed that we know the key, and have it show the same. Raises SettingsError if one of them does not."""
+    nonce = secrets.token_hex(16)
+    line.send({"hello": 1, "nonce": nonce, "version": version(), "host": socket.gethostname()})
+    nonces = nonce, nonce_of(_said(line))
+    line.send({"proof": proof(key, WORKER, nonces)})
+    if not shows(_said(line), key, BED, nonces):
+        raise SettingsError("The other end does not know the key, so it is not the bed: check the address.")
+
+
+def _said(line: Line) -> dict[str, Any]:
+    """Return what the bed says before it has shown the key. Raises SettingsError if it refuses this worker."""
+    message = line.receive(HELLO_S, LONGEST_HELLO)
+    if "error" in message:
+        # it may come from anybody, and goes to a terminal
+        problem = "".join(filter(str.isprintable, str(message["error"])))
+        raise SettingsError(f"The load refuses this worker: {problem}.")
+    return message
+
+
 def _join(line: Line, key: str, say: Callable[[str], None]) -> bool:
     """Take part in one load; return whether it came to that."""
-    line.send({"hello": 1, "key": key, "version": version(), "host": socket.gethostname()})
+    introduce(line, key)
     message = line.receive(PATIENCE_S)
-    if "error" in message:
-        raise SettingsError(f"The load refuses this worker: {message['error']}.")
     if "wait" in message:
         time.sleep(AGAIN_S)
         return False
@@ -90,7 +112,9 @@ def _load(line: Line, message: dict[str, Any], folder: Path) -> tuple[int, str]:
     """Run the clients to their end, handing in what they write; return their exit code and last words."""
     scenario = folder / "scenario.toml"
     scenario.write_text(message["scenario"], encoding="utf-8")
-    plan = {**message["plan"], "scenario_file": str(scenario), "samples": str(folder)}
+    Remote.check(scenarios.load(scenario))
+    no_commands: dict[str, Any] = {"commands": {}, "command_environment": {}}
+    plan = {**message["plan"], **no_commands, "scenario_file": str(scenario), "samples": str(folder)}
     argv = [sys.executable, "-m", "locust", "--headless", "-f", str(LOCUST), "--worker"]
     argv += ["--master-host", message["host"], "--master-port", str(message["port"])]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), plans.VARIABLE: json.dumps(plan)}

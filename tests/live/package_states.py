@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from harness.saltprocess.patched import Salt
 
-#: the key of the lock of whoever saves, and how many wait for a lock
-LOCK = 0x706B677374
+#: the lock of whoever saves, and how many wait for a lock
+LOCK = "LOCK TABLE package_states.migration IN EXCLUSIVE MODE"
 WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 MINIONS = ("web", "web1.example.com", "db")
 ORGANIZATIONS = {"database": "one", "keys": "all"}

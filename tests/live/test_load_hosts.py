@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.needs_root, pytest.mark.timeout(900)]
 PORT = 4711
-KEY = "7d1c0e5a94b8"
+KEY = "7d1c0e5a94b82f60"
 
 
 @pytest.fixture

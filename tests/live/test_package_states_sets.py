@@ -295,7 +295,7 @@ def test_nothing_is_compared_with_what_somebody_is_changing(states: States) -> N
     states.send("web", {"foo": {"versions": ["1.0"], "available": ["1.0"]}})
     for verdict in ("pending", "consistent"):
         with closing(psycopg2.connect(states.database.server.dsn)) as connection:
-            connection.cursor().execute("SELECT pg_advisory_lock(%s)", [LOCK])
+            connection.cursor().execute(LOCK)
             assert states.do("status", table=False)["counts"][verdict] == 1
         assert states.do("status", table=False)["counts"]["consistent"] == 1
     # and a look leaves no lock behind
@@ -308,7 +308,7 @@ def test_somebody_else_saves_for_long(states: States) -> None:
     name = states.database.server.database
     states.database.alone(f"ALTER DATABASE {name} SET lock_timeout = '100ms'")
     with closing(psycopg2.connect(states.database.server.dsn)) as connection:
-        connection.cursor().execute("SELECT pg_advisory_lock(%s)", [LOCK])
+        connection.cursor().execute(LOCK)
         assert "somebody else has been saving" in states.refused("set", name="front", package="foo", wanted="latest")
     states.set("front", "foo", "latest")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import psycopg2
 import pytest
 
 from harness.database import schema, sources
@@ -106,6 +109,12 @@ def answer(
     return found
 
 
+def begin(script: str, steps: int) -> str:
+    """Return the first steps of a script."""
+    after = [found.end() for found in re.finditer(r"INTO package_states\.migration .*;", script)]
+    return script[: after[steps - 1]] + "COMMIT;"
+
+
 def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: Path) -> None:
     """All states, revisions, assignments and lists are there as they were, the old tables stay, and work goes on."""
     made = sources.make(server, "earlier")
@@ -186,7 +195,7 @@ def test_older_tables_are_upgraded(server: Postgres, salt: Salt, tmp_path: Path,
     made = sources.make(server, f"older_{steps}")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
-    made.alone("COMMIT;".join(text.split("COMMIT;")[:steps]) + "COMMIT;")
+    made.alone(begin(text, steps))
     made.run(
         "INSERT INTO package_states.state (name) VALUES ('front');"
         "INSERT INTO package_states.revision (state_id, number, contents, author, comment, items) VALUES"
@@ -211,7 +220,7 @@ def test_the_tables_of_a_team_go(server: Postgres, salt: Salt, tmp_path: Path) -
     made = sources.make(server, "team")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
-    made.alone("COMMIT;".join(text.split("COMMIT;")[:6]) + "COMMIT;")
+    made.alone(begin(text, 6))
     made.run(TEAM)
     before = made.run("SELECT * FROM package_states.revision"), made.run("SELECT * FROM package_states.state")
     error = str(answer(salt, tmp_path, options, "setup")["error"])
@@ -241,3 +250,145 @@ def test_an_administrator_applies_the_script(server: Postgres, salt: Salt, tmp_p
     made.run("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA package_states TO worker")
     weak = {**options, "user": "worker", "pass": "x"}
     assert "error" not in answer(salt, tmp_path, weak, "set", minions="keys", name="web")
+
+
+@pytest.fixture
+def planter(server: Postgres, request: pytest.FixtureRequest) -> tuple[sources.Database, str]:
+    """Return a database in which another role may create in `public`, and that role."""
+    name = f"planted_{abs(hash(request.node.nodeid))}"
+    made = sources.make(server, name)
+    made.run(f"CREATE ROLE {name} LOGIN PASSWORD 'x'; GRANT CREATE ON SCHEMA public TO {name}")
+    made.run(f"GRANT CREATE ON DATABASE {name} TO {name}")
+    return made, name
+
+
+# what another role puts in place of the earlier tables; its function runs as whoever reads the view
+PLANTED = """
+CREATE FUNCTION public.trap() RETURNS INTEGER LANGUAGE plpgsql AS
+  $$ BEGIN EXECUTE 'CREATE TABLE public.trapped AS SELECT current_user AS who'; RETURN 1; END $$;
+CREATE VIEW public.susePackageState AS
+  SELECT public.trap() AS id, 'front'::TEXT AS name, FALSE AS own, now() AS created;
+CREATE TABLE public.susePackageStateRevision (state_id INTEGER, number INTEGER, parent INTEGER, contents INTEGER,
+  author TEXT, comment TEXT, created TIMESTAMPTZ, items JSONB);
+CREATE TABLE public.susePackageStateAssignment (id INTEGER, state_id INTEGER, server_id NUMERIC, group_id NUMERIC,
+  org_id NUMERIC, grain_match TEXT, priority INTEGER, author TEXT, created TIMESTAMPTZ);
+CREATE TABLE public.suseMinionInfo (server_id NUMERIC, minion_id TEXT);
+CREATE TABLE public.susePackageList (server_id NUMERIC, platform TEXT, digest TEXT, packages JSONB,
+  refreshed TIMESTAMPTZ);
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;
+"""
+
+
+@pytest.mark.parametrize("how", ["setup", "script"])
+def test_planted_tables_are_not_taken_over(
+    planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path, how: str
+) -> None:
+    """Tables in the schema `public` that another role made are refused, and nothing of them is read."""
+    made, role = planter
+    options = made.server.salt_options()
+    made.run(f"SET ROLE {role}; {PLANTED}")
+    if how == "setup":
+        error = str(answer(salt, tmp_path, options, "setup")["error"])
+    else:
+        text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
+        with pytest.raises(psycopg2.Error) as caught:
+            made.alone(text)
+        error = str(caught.value)
+    assert f"belongs to the role {role}" in error
+    assert "public.suse" in error
+    assert made.run("SELECT to_regclass('public.trapped')") == [(None,)]
+    made.run("DROP VIEW public.susePackageState; DROP TABLE public.susePackageStateRevision")
+    assert "002_from_saltbed" in answer(salt, tmp_path, options, "setup")["result"]["applied"]
+    assert made.run("SELECT count(*) FROM package_states.state") == [(0,)]
+
+
+def test_a_view_in_place_of_an_earlier_table(server: Postgres, salt: Salt, tmp_path: Path) -> None:
+    """It is no table that a patched Salt made, whoever owns it."""
+    made = sources.make(server, "earlier_view")
+    made.alone(schema.read("uyuni.sql"))
+    made.run(BEFORE)
+    made.run("ALTER TABLE susePackageList RENAME TO away; CREATE VIEW susePackageList AS SELECT * FROM away")
+    error = str(answer(salt, tmp_path, made.server.salt_options(), "setup")["error"])
+    assert "public.susepackagelist" in error
+
+
+@pytest.mark.parametrize("planted", ["the schema", "package_states.state", "package_states.append_only"])
+def test_a_schema_that_another_role_made(
+    planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path, planted: str
+) -> None:
+    """Another role's schema, table or function is refused, by the set-up, the script and every command."""
+    made, role = planter
+    options = made.server.salt_options()
+    if planted == "the schema":
+        made.run(f"CREATE SCHEMA package_states AUTHORIZATION {role}")
+    else:
+        made.run(f"CREATE SCHEMA package_states; GRANT ALL ON SCHEMA package_states TO {role}")
+    text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
+    if planted.endswith("append_only"):
+        made.run(
+            f"SET ROLE {role}; CREATE FUNCTION package_states.append_only() RETURNS INTEGER LANGUAGE sql AS 'SELECT 1'"
+        )
+    else:
+        made.run(f"SET ROLE {role}; CREATE TABLE package_states.state (name TEXT)")
+    error = str(answer(salt, tmp_path, options, "setup")["error"])
+    assert f"belongs to the role {role}" in error
+    with pytest.raises(psycopg2.Error, match=f"belongs to the role {role}"):
+        made.alone(text)
+    # tables that look like those of this version
+    made.run(
+        "CREATE TABLE package_states.migration (number INTEGER, name TEXT, applied TIMESTAMPTZ DEFAULT now());"
+        "INSERT INTO package_states.migration VALUES (8, '008_no_team')"
+    )
+    for function in ("show", "status", "setup"):
+        assert f"belongs to the role {role}" in str(answer(salt, tmp_path, options, function)["error"])
+
+
+def test_planted_tables_of_uyuni(planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path) -> None:
+    """The views read no tables that another role made."""
+    made, role = planter
+    made.alone(schema.read("uyuni.sql"))
+    made.run(f"ALTER TABLE suseMinionInfo OWNER TO {role}")
+    options = made.server.salt_options()
+    assert f"belongs to the role {role}" in str(answer(salt, tmp_path, options, "setup", uyuni=True)["error"])
+    made.run("ALTER TABLE suseMinionInfo OWNER TO CURRENT_USER")
+    assert "error" not in answer(salt, tmp_path, options, "setup", uyuni=True)
+
+
+def test_planted_operators(planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path) -> None:
+    """An operator of another role in `public` fits the columns better than PostgreSQL's own, and is not called."""
+    made, role = planter
+    made.run(
+        f"SET ROLE {role};"
+        "CREATE FUNCTION public.trap(VARCHAR, VARCHAR) RETURNS BOOLEAN LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'the trap of %', current_user; END $$;"
+        "CREATE OPERATOR public.= (FUNCTION = public.trap, LEFTARG = VARCHAR, RIGHTARG = VARCHAR);"
+    )
+    options = made.server.salt_options()
+    answer(salt, tmp_path, options, "setup")
+    assert answer(salt, tmp_path, options, "set", "keys", name="front").get("error") is None
+
+
+def test_advisory_locks_of_another_role(planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path) -> None:
+    """Any role that may connect can take these, and holds nobody up."""
+    made, role = planter
+    options = made.server.salt_options()
+    with closing(psycopg2.connect(made.server.dsn)) as connection:
+        # as versions before 1.2 did
+        connection.cursor().execute(f"SET ROLE {role}; SELECT pg_advisory_lock({0x706B677374})")
+        made.run(f"ALTER DATABASE {role} SET lock_timeout = '2s'")
+        assert answer(salt, tmp_path, options, "setup")["result"]["applied"] == STEPS
+        assert answer(salt, tmp_path, options, "set", "keys", name="front")["result"]["revision"] == 0
+
+
+def test_a_role_that_may_only_read(planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path) -> None:
+    """It locks nobody out, and sees the status."""
+    made, role = planter
+    options = made.server.salt_options()
+    answer(salt, tmp_path, options, "setup")
+    made.run(f"GRANT USAGE ON SCHEMA package_states TO {role}")
+    made.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA package_states TO {role}")
+    with closing(psycopg2.connect(made.server.dsn)) as connection:
+        connection.cursor().execute(f"SET ROLE {role}; LOCK TABLE package_states.migration IN ACCESS SHARE MODE")
+        assert answer(salt, tmp_path, options, "set", "keys", name="front")["result"]["revision"] == 0
+    weak = {**options, "user": role, "pass": "x"}
+    assert "error" not in answer(salt, tmp_path, weak, "status", "keys", table=False)

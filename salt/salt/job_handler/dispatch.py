@@ -198,7 +198,7 @@ class Dispatcher:
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
             self.queue.count_again(row[2], self.store.info_of(row[1]), row[7])
-        self._take_direct(now)
+        self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
         self.leases.doubt()
@@ -243,13 +243,17 @@ class Dispatcher:
                 why,
             )
 
-    def _take_direct(self, now):
+    def take_direct(self):
         """
         Give leases to the minions of jobs that workers have published themselves.
         """
-        for _, jid, minions in self.store.direct():
-            self.leases.take(jid, minions, 1, now)
-            self._open.add(jid)
+        for row, minions in self.store.direct():
+            job = self._job(row)
+            job.minions = minions
+            self.queue.adopt(job)
+            self.store.adopt(job.seq, job.cost)
+            self.leases.take(job.jid, minions, job.cost, self.clock())
+            self._open.add(job.jid)
 
     def _set_unsent(self, rows):
         self._unsent = rows
@@ -308,6 +312,8 @@ class Dispatcher:
             if not job.sync:
                 # a caller that waits prefers the answers of those who have connected
                 job.not_before = self.connected_at
+            # until it is taken out, which a step may come before
+            job.held = job.jid in self._cancelled
             self.queue.put(job)
         return jobs
 
@@ -342,7 +348,9 @@ class Dispatcher:
             begin = self.clock()
             await self.pump(PATIENCE_SECONDS)
             late = self.clock() - begin >= PATIENCE_SECONDS
-            if late and not job.notified and job not in self.queue:
+            # what was discarded still has a count
+            sent = job not in self.queue and not job.count
+            if late and sent and not job.notified:
                 # its worker has told the caller meanwhile that it waits
                 await self.bus.fire(job, "dispatched", self.report.progress(job))
         if job in self.queue:
@@ -471,9 +479,10 @@ class Dispatcher:
         Forget a job that a worker has taken back.
         """
         log.info("%s", exc)
+        held = self.queue.held_until
         self.queue.undo(action, self.clock())
         self.queue.remove(action.job)
-        self.queue.held_until = None
+        self.queue.held_until = held
         self._callers.pop(action.job.seq, None)
         return False
 
@@ -568,12 +577,15 @@ class Dispatcher:
             self.queue.remove(job)
             self._callers.pop(job.seq, None)
         for job in new.values():
-            if job.jid in self._cancelled:
-                await self.cancel(job.jid, None)
-                continue
-            await self._notify(job)
-            self.wake()
-        self._take_direct(now)
+            try:
+                if job.jid in self._cancelled:
+                    await self.cancel(job.jid, None)
+            except OSError as exc:
+                log.error("Job %s was cancelled, and is held: %s", job.jid, exc)
+            if job in self.queue:
+                await self._notify(job)
+                self.wake()
+        self.take_direct()
         for seq in self.store.stale(now - NEW_SECONDS):
             self.store.abandon(seq)
         ended, self.leases.ended = self.leases.ended, []

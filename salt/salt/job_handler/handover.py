@@ -324,10 +324,25 @@ class Handover:
         try:
             reply = await self._ask(**request)
         except salt.job_handler.control.JobHandlerUnavailable as exc:
-            self._unavailable(exc)
+            if self.section["fail_mode"] == "closed":
+                self._unavailable(exc)
+            # otherwise what hands the job over decides, and the job has a row
             return
         if reply.get("rejected"):
             self.refuse(f"{reply['rejected']}. Nothing was sent.")
+
+    def _write(self, name, *args):
+        """
+        Call a method of the store, once more if the connection was cut: since the last
+        request, or before the database could say that it is done.
+        """
+        store = _store(self.opts)
+        try:
+            return getattr(store, name)(*args)
+        except salt.job_handler.store.UNAVAILABLE:
+            if not store.replaced():
+                raise
+            return getattr(_store(self.opts), name)(*args)
 
     def _reserve(self):
         """
@@ -341,14 +356,7 @@ class Handover:
             most = most_bytes = 10**12
         request = self.key, self.user, self.privileged, self.size, most, most_bytes
         try:
-            store = _store(self.opts)
-            try:
-                self.seq, state, jid = store.reserve(*request)
-            except salt.job_handler.store.UNAVAILABLE:
-                if not store.replaced():
-                    raise
-                # the connection was cut since the last request
-                self.seq, state, jid = _store(self.opts).reserve(*request)
+            self.seq, state, jid = self._write("reserve", *request)
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return False
@@ -397,7 +405,7 @@ class Handover:
             try:
                 _store(self.opts).abandon(self.seq)
             except salt.job_handler.store.ERRORS as exc:
-                log.error("A place in the queue stays for a minute: %s", exc)
+                log.error("A place in the queue stays for ten minutes: %s", exc)
 
     async def submit(self, payload, minions, missing):
         """
@@ -416,9 +424,8 @@ class Handover:
             ids = [UNKNOWN]
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
         try:
-            _store(self.opts).complete(
-                self.seq, payload["jid"], payload, ids, {**self.info, "fixed": fixed}
-            )
+            info = {**self.info, "fixed": fixed}
+            self._write("complete", self.seq, payload["jid"], payload, ids, info)
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return self.answer
@@ -451,7 +458,7 @@ class Handover:
         closed = self.section["fail_mode"] == "closed"
         state = "discarded" if closed else "direct"
         try:
-            if not _store(self.opts).take_back(self.seq, state, "fail_mode is closed"):
+            if not self._write("take_back", self.seq, state, "fail_mode is closed"):
                 return False
         except salt.job_handler.store.ERRORS as error:
             log.error("Job %s stays in the queue: %s", self.seq, error)

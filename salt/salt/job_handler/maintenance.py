@@ -147,6 +147,9 @@ class Maintenance:
             minion = match.group(1).decode()
             if _unpack(body).get("id") == minion:
                 self.started(minion)
+        elif tag == b"salt/job_handler/unavailable":
+            # a worker is about to publish a job itself, which is returned after that
+            self.dispatcher.take_direct()
         elif self.opts.get("cluster_id"):
             match = _PEER.match(tag)
             if match:

@@ -2,13 +2,16 @@
 One queue for all masters of a cluster: the store in PostgreSQL, and which of the masters
 publishes.
 
-The job handlers of all masters open the same database. One of them holds an advisory lock
-and leads: it alone decides and publishes, and other masters of the cluster pass that on to
-their minions. The others serve their workers by passing each request to the leader,
-through the table ``requests``. If the leader ends, its connection does, and with it the
-lock; one that hangs is disconnected by the next leader, which then takes over what is in
-the store. A leader that has lost its connection can't publish, as each wave is written
-down first.
+The job handlers of all masters open the same database. One of them leads: it alone decides
+and publishes, and other masters of the cluster pass that on to their minions. The others
+serve their workers by passing each request to the leader, through the table ``requests``.
+The leader is the one whose connection the row ``leader`` of the table ``meta`` names. If
+the leader ends, its connection does, and another one writes itself into that row; one that
+hangs is disconnected by the next leader, which then takes over what is in the store. A
+leader that has lost its connection can't publish, as each wave is written down first.
+
+Nothing here takes an advisory lock: every role that may connect to the database could
+hold it for ever. Writers lock the table ``version``, which needs rights to it.
 """
 
 import asyncio
@@ -22,6 +25,8 @@ from salt.exceptions import SaltException
 
 try:
     import psycopg2
+    import psycopg2.errorcodes
+    import psycopg2.errors
     import psycopg2.extensions
     import psycopg2.extras
 
@@ -43,6 +48,31 @@ LEADER_SECONDS = 5
 
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10
+
+#: What is in a schema and belongs to a role that is not to be trusted with it. That the
+#: own role is a member of another one says nothing: before PostgreSQL 16 every role could
+#: make others its members.
+_STRANGE = """
+    SELECT name, rolname FROM (
+        SELECT 'the schema', nspowner FROM pg_namespace WHERE oid = %(schema)s
+        UNION ALL SELECT relname, relowner FROM pg_class WHERE relnamespace = %(schema)s
+        UNION ALL SELECT proname, proowner FROM pg_proc WHERE pronamespace = %(schema)s
+        UNION ALL SELECT oprname, oprowner FROM pg_operator WHERE oprnamespace = %(schema)s
+        UNION ALL SELECT typname, typowner FROM pg_type WHERE typnamespace = %(schema)s
+    ) AS found (name, owner) JOIN pg_roles AS r ON r.oid = owner
+    WHERE NOT rolsuper AND rolname NOT IN (current_user, 'pg_database_owner')
+    AND r.oid <> (SELECT datdba FROM pg_database WHERE datname = current_database())
+    LIMIT 1
+"""
+
+#: Names a connection: the number of its process, which others get after it, its role,
+#: and when it began, which only members of that role can see.
+_BACKEND = "pid, usesysid::bigint, extract(epoch FROM backend_start)::text"
+
+_IS_LEADER = (
+    "pid = ? AND usesysid::bigint = ?"
+    " AND coalesce(extract(epoch FROM backend_start)::text, ?) = ?"
+)
 
 _TYPES = {"bytes": "BYTEA", "number": "BIGSERIAL PRIMARY KEY"}
 
@@ -153,6 +183,8 @@ class PostgresStore(salt.job_handler.store.Store):
         self.schema = settings.get("schema", SCHEMA)
         self.db = _Database(settings)
         self.path = f"the schema {self.schema}"
+        #: names the connection of a store that leads
+        self._backend = None
         self._name = psycopg2.extensions.quote_ident(self.schema, self.db.connection)
         try:
             # a master that waits for another one for long has fail_mode
@@ -164,24 +196,59 @@ class PostgresStore(salt.job_handler.store.Store):
         self.clock = _Clock(self)
 
     def _prepare(self):
-        with self.writing():
-            self.db.execute(f"CREATE SCHEMA IF NOT EXISTS {self._name}")
-            self.db.execute(f"SET search_path = {self._name}")
+        # before anything of another role could be found
+        self.db.execute("SET search_path = pg_catalog")
+        # of masters that make it at the same moment, all but one find it made
+        codes = psycopg2.errorcodes
+        made = [
+            psycopg2.errors.lookup(code)
+            for code in (
+                codes.UNIQUE_VIOLATION,
+                codes.DUPLICATE_SCHEMA,
+                codes.DUPLICATE_TABLE,
+            )
+        ]
+        with contextlib.suppress(*made):
+            if self._schema_number() is None:
+                self.db.execute(f"CREATE SCHEMA {self._name}")
+        self._check_owners(self._schema_number())
+        self.db.execute(f"SET search_path = {self._name}")
+        with contextlib.suppress(*made):
             if self.db.execute("SELECT to_regclass('version')").fetchone()[0] is None:
                 self.db.execute(_REQUESTS)
+        with self.writing():
             version = self._version()
             self._check_version(version)
             for script in salt.job_handler.store.MIGRATIONS[version:]:
                 self.db.execute(script.format(**_TYPES))
                 self.db.execute("UPDATE version SET number = number + 1")
-        self.db.execute(f"SET search_path = {self._name}")
+
+    def _schema_number(self):
+        row = self.db.execute("SELECT to_regnamespace(?)::oid", (self._name,))
+        return row.fetchone()[0]
+
+    def _check_owners(self, schema):
+        """
+        Check that no role could plant what is called or read here with the rights of this
+        one.
+        """
+        row = self.db.execute(_STRANGE, {"schema": schema}).fetchone()
+        if row:
+            raise salt.job_handler.store.StoreError(
+                f"{row[0]} in {self.path} belongs to the role {row[1]}, which could read and"
+                " change the queue: drop it, or give it to the owner of the database."
+            )
+        row = self.db.execute(
+            "SELECT has_schema_privilege('public', ?::oid, 'CREATE')", (schema,)
+        )
+        if row.fetchone()[0]:
+            raise salt.job_handler.store.StoreError(
+                f"Every role may make tables and functions in {self.path}: type REVOKE"
+                f" CREATE ON SCHEMA {self._name} FROM PUBLIC, or name another schema."
+            )
 
     def _version(self):
         return self.db.execute("SELECT number FROM version").fetchone()[0]
-
-    def _lock_number(self, name):
-        row = self.db.execute("SELECT hashtext(?)", (f"{self.schema} {name}",))
-        return row.fetchone()[0]
 
     def _insert(self, statement, values):
         name = "seq" if "INTO jobs" in statement else "id"
@@ -189,8 +256,7 @@ class PostgresStore(salt.job_handler.store.Store):
 
     def _begin(self):
         self.db.execute("BEGIN")
-        number = self._lock_number("writing")
-        self.db.execute("SELECT pg_advisory_xact_lock(?)", (number,))
+        self.db.execute("LOCK TABLE version IN EXCLUSIVE MODE")
 
     def replaced(self):
         """
@@ -216,28 +282,59 @@ class PostgresStore(salt.job_handler.store.Store):
     # Which master leads
     # ------------------------------------------------------------------
 
-    def lead(self):
+    def lead(self, name):
         """
         Try to become the one that publishes.
 
+        :param str name: of this master
         :return: whether that worked
         """
-        number = self._lock_number("leader")
-        row = self.db.execute("SELECT pg_try_advisory_lock(?)", (number,))
-        if row.fetchone()[0]:
-            return True
-        leader = self.get_meta("leader")
-        if leader and self.clock() - leader["at"] > LEADER_SECONDS:
-            log.warning("The leader %s hangs, and is disconnected", leader["name"])
-            self.db.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE granted"
-                " AND locktype = 'advisory' AND objsubid = 1"
-                " AND ((classid::bigint << 32) | objid::bigint) = ?"
-                " AND database = (SELECT oid FROM pg_database"
-                " WHERE datname = current_database())",
-                (number,),
-            )
-        return False
+        row = self.db.execute("SELECT value FROM meta WHERE name = 'leader'").fetchone()
+        leader = salt.job_handler.store.unpack(row[0]) if row else {}
+        self._backend = self.db.execute(
+            f"SELECT {_BACKEND} FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        ).fetchone()
+        if leader and self._is_connected(leader):
+            if self.clock() - leader["at"] > LEADER_SECONDS:
+                log.warning("The leader %s hangs, and is disconnected", leader["name"])
+                self._find_leader("pg_terminate_backend(pid)", leader)
+            return False
+        # unless another one was faster
+        packed = salt.job_handler.store.pack(self._leader(name))
+        return (
+            1
+            == self.db.execute(
+                "INSERT INTO meta VALUES ('leader', ?) ON CONFLICT (name)"
+                " DO UPDATE SET value = excluded.value WHERE meta.value = ?",
+                (packed, row and row[0]),
+            ).rowcount
+        )
+
+    def _is_connected(self, leader):
+        if not leader.get("backend"):
+            # an earlier version of this module did not write it down
+            return self.clock() - leader["at"] <= LEADER_SECONDS
+        # a pool may have given the connection of a leader that has ended to this store
+        other = tuple(leader["backend"]) != self._backend
+        return other and self._find_leader("1", leader) is not None
+
+    def _find_leader(self, column, leader):
+        pid, user, start = leader["backend"]
+        return self.db.execute(
+            f"SELECT {column} FROM pg_stat_activity WHERE {_IS_LEADER}",
+            (pid, user, start, start),
+        ).fetchone()
+
+    def _leader(self, name):
+        return {"name": name, "at": self.clock(), "backend": self._backend}
+
+    def sign(self, name):
+        """
+        Write a sign of life of the leader.
+
+        :param str name: of this master
+        """
+        self.put_meta("leader", self._leader(name))
 
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
@@ -297,16 +394,14 @@ class Group:
         """
         Wait until this job handler leads.
         """
-        while not self.store.lead():
+        while not self.store.lead(self.name):
             await asyncio.sleep(ELECTION_SECONDS)
-        self.sign()
 
     def sign(self):
         """
         Write a sign of life of the leader.
         """
-        leader = {"name": self.name, "at": self.store.clock()}
-        self.store.put_meta("leader", leader)
+        self.store.sign(self.name)
 
     async def relay(self, request):
         """

@@ -464,8 +464,11 @@ class Queue:
         """
         Return the action for a small job that may go while another one waits for room.
         """
-        for job in itertools.islice(self._jobs.values(), BESIDE):
-            if job is waiting or job.held or job.parked:
+        # without those that are held or parked, however many these are
+        flows = (flow.values() for flow in self._flows.values())
+        oldest = heapq.merge(*flows, key=lambda job: job.seq)
+        for job in list(itertools.islice(oldest, BESIDE)):
+            if job is waiting:
                 continue
             rule = self._rule(job)
             try:
@@ -541,6 +544,15 @@ class Queue:
             rule = self.rules.find(functions, info[1], minions)
             if rule is not None:
                 rule.jids.add(jid)
+
+    def adopt(self, job):
+        """
+        Let a job count that a worker has published: what it costs, and for its rule.
+        """
+        rule = self._rule(job)
+        self.estimate.dispatched(job.jid, job.functions)
+        if rule is not None:
+            rule.jids.add(job.jid)
 
     def _decide(self, job, now):
         """

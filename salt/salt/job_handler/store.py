@@ -478,6 +478,9 @@ class Store:
         """
         body = pack(load)
         with self.writing():
+            if (self._row("state", seq) or ("new",)) != ("new",):
+                # it was done, and only the connection was lost then
+                return
             size = len(body) + self._set_ids(seq, ids, 0)
             cursor = self.db.execute(
                 "UPDATE jobs SET jid = ?, size = ?, at = ?, info = ?, load = ?"
@@ -505,8 +508,9 @@ class Store:
                 # the caller reads that nothing was sent, and may try again
                 "UPDATE jobs SET state = ?, reason = ?,"
                 " key = CASE WHEN ? = 'direct' THEN key END"
-                " WHERE seq = ? AND state IN ('new', 'queued') AND waves = 0",
-                (state, reason, state, seq),
+                " WHERE seq = ? AND state IN ('new', 'queued', ?) AND waves = 0",
+                # the last for one that took it, and lost the connection then
+                (state, reason, state, seq, state),
             ).rowcount
         )
 
@@ -732,24 +736,29 @@ class Store:
 
     def direct(self):
         """
-        Return ``(seq, jid, minions)`` of the jobs that workers have published, and take
-        note that they have a lease now.
+        Return the jobs that workers have published, each as :meth:`queued` does and with
+        its minions.
         """
         rows = self.db.execute(
-            "SELECT seq, jid, ids FROM jobs JOIN targets USING (digest)"
-            " WHERE state = 'direct'"
+            "SELECT seq, jid, owner, size, at, count, waves, info, ids FROM jobs"
+            " JOIN targets USING (digest) WHERE state = 'direct'"
         ).fetchall()
+        return [((*row[:-2], unpack(row[-2])), unpack(row[-1])) for row in rows]
+
+    def adopt(self, seq, cost):
+        """
+        Write down that the minions of a job that a worker has published have leases.
+        """
         with self.writing():
-            for seq, jid, packed in rows:
-                self.db.execute(
-                    "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
-                    " VALUES (?, ?, 1, ?, TRUE, TRUE, ?)",
-                    (seq, jid, self.clock(), packed),
-                )
-                self.db.execute(
-                    "UPDATE jobs SET state = 'running', count = 0 WHERE seq = ?", (seq,)
-                )
-        return [(seq, jid, unpack(packed)) for seq, jid, packed in rows]
+            self.db.execute(
+                "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
+                " SELECT seq, jid, ?, ?, TRUE, TRUE, ids"
+                " FROM jobs JOIN targets USING (digest) WHERE seq = ?",
+                (cost, self.clock(), seq),
+            )
+            self.db.execute(
+                "UPDATE jobs SET state = 'running', count = 0 WHERE seq = ?", (seq,)
+            )
 
     def left_out(self, jid):
         """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pytest
 
@@ -15,18 +16,32 @@ from harness import __main__ as cli
 from harness.errors import HarnessError, PortError, RunError, SettingsError, StartError
 from harness.load import clients, coordinator, worker
 from harness.load.coordinator import Coordinator, Remote
-from harness.load.plan import ApiAccess, Plan, Share
-from harness.load.wire import Line, address_of, version
+from harness.load.plan import ApiAccess, Plan, Share, to_values
+from harness.load.wire import WORKER, Line, address_of, proof, version
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST
+from harness.processes.processes import Processes
 from harness.scenarios import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.processes.command import Command
     from harness.processes.process import Process
 
 QUICK = scenario.find("quick")
+PINGS = """
+description = "Clients of salt-api"
+minions = 1
+
+[[clients]]
+name = "pings"
+kind = "api"
+function = "test.ping"
+tgt = "*"
+burst = 1
+"""
+KEY = "aword-of-these-tests"
 
 
 def _port() -> int:
@@ -37,7 +52,7 @@ def _port() -> int:
 @pytest.fixture
 def remote() -> Remote:
     """Return an order of one worker of another host, which is this one."""
-    return Remote(1, HOST, _port(), "word", Path("word.key"))
+    return Remote(1, HOST, _port(), KEY, Path("word.key"))
 
 
 def _plan(folder: Path, workers: int = 2) -> Plan:
@@ -48,8 +63,8 @@ def _plan(folder: Path, workers: int = 2) -> Plan:
         expected={"x": 3},
         samples=folder,
         api=ApiAccess((f"http://{HOST}:8000",), "me", "", "x"),
-        commands={},
-        command_environment={"PATH": "/"},
+        commands={"cli": ("touch", str(folder / "started"))},
+        command_environment={"PATH": os.environ["PATH"]},
         share=Share(workers, remote=1),
     )
 
@@ -58,8 +73,9 @@ JOINED: list[RemoteWorker] = []
 
 
 @pytest.fixture(autouse=True)
-def _farewell() -> Iterator[None]:
-    """Let every worker hang up at the end."""
+def _farewell(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Name this host as workers do, and let every worker hang up at the end."""
+    monkeypatch.setattr(socket, "gethostname", lambda: "two")
     yield
     while JOINED:
         JOINED.pop().line.close()
@@ -68,12 +84,11 @@ def _farewell() -> Iterator[None]:
 class RemoteWorker:
     """A worker of another host."""
 
-    def __init__(self, remote: Remote, **changes: object) -> None:
+    def __init__(self, remote: Remote) -> None:
         """Report at the coordinator."""
         self.line = Line(socket.create_connection((remote.address, remote.port), 10))
-        hello = {"hello": 1, "key": "word", "version": version(), "host": "two"}
-        self.line.send({**hello, **changes})
         JOINED.append(self)
+        worker.introduce(self.line, KEY)
 
     def answer(self) -> dict[str, Any]:
         """Return what the coordinator says."""
@@ -117,6 +132,7 @@ def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
         )
         assert message["scenario"] == QUICK.read_text()
         assert (message["plan"]["scenario_file"], message["plan"]["samples"]) == (".", ".")
+        assert (message["plan"]["commands"], message["plan"]["command_environment"]) == ({}, {})
         joined.line.send({"alive": 1})
         joined.line.send({"name": "requests", "rows": ["a,b\n", "1,2\n"]})
         found.check()
@@ -135,23 +151,69 @@ def test_api_is_elsewhere() -> None:
     assert found == ApiAccess(("http://10.0.0.1:8000", "http://10.0.0.1:1"), user="127.0.0.1")
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"key": "wrong"}, "the key is another one than that of this load"),
-        ({"version": "0"}, "the bed there has version "),
-    ],
-)
-def test_a_worker_that_is_refused(remote: Remote, changes: dict[str, object], expected: str) -> None:
-    """A stranger, or a worker of another version, is told why it can't join."""
+def _line(remote: Remote) -> closing[Line]:
+    return closing(Line(socket.create_connection((remote.address, remote.port), 10)))
+
+
+def test_a_worker_of_another_version(remote: Remote) -> None:
+    """A worker of another version is told so, before it has to show anything."""
+    with Coordinator(remote), _line(remote) as line:
+        line.send({"hello": 1, "key": KEY, "version": "0", "host": "two"})
+        assert line.receive(10)["error"].startswith("the bed there has version ")
+
+
+@pytest.mark.parametrize("answer", [{}, {"proof": "\ud800"}, {"proof": ["x"]}, {"key": KEY}, {"proof": "0" * 64}])
+def test_a_stranger_without_a_proof(remote: Remote, answer: dict[str, object]) -> None:
+    """Whoever does not show the key is told so, and is shown nothing."""
+    with Coordinator(remote), _line(remote) as line:
+        line.send({"hello": 1, "nonce": "1", "version": version(), "host": "two"})
+        assert list(line.receive(10)) == ["nonce"]
+        line.send(answer)
+        refusal = line.receive(10)
+        assert list(refusal) == ["error"]
+        assert refusal["error"].startswith("the key is another one than that of this load")
+
+
+def test_a_proof_is_good_once(remote: Remote) -> None:
+    """A proof that somebody has read on its way opens nothing later."""
     with Coordinator(remote):
-        assert RemoteWorker(remote, **changes).answer()["error"].startswith(expected)
+        for _ in range(2):
+            with _line(remote) as line:
+                line.send({"hello": 1, "nonce": "1", "version": version(), "host": "two"})
+                first = line.receive(10)["nonce"]
+                line.send({"proof": proof(KEY, WORKER, ("1", "2"))})
+                assert "error" in line.receive(10)
+            with _line(remote) as line:
+                line.send({"hello": 1, "nonce": "1", "version": version(), "host": "two"})
+                line.receive(10)
+                line.send({"proof": proof(KEY, WORKER, ("1", first))})
+                assert "error" in line.receive(10)
+
+
+def test_strangers_without_a_word(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strangers who say nothing, or a byte at a time, keep no worker out, and go after a while."""
+    monkeypatch.setattr(coordinator, "HELLO_S", 1.0)
+    with Coordinator(remote) as found, ExitStack() as stack:
+        strangers = [
+            stack.enter_context(closing(socket.create_connection((remote.address, remote.port), 10)))
+            for _ in range(coordinator.STRANGERS + 20)
+        ]
+        RemoteWorker(remote)
+        found.gather(lambda: None)
+
+        def over() -> bool:
+            with suppress(OSError):
+                strangers[-1].sendall(b"{")
+            return not found._strangers
+
+        until(over, Deadline(20), lambda: f"{len(found._strangers)} still there")
 
 
 @pytest.mark.parametrize(
     ("said", "start"),
     [
-        pytest.param(b'{"key": "\\ud800"}\n', b'{"error": "the key ', id="no text"),
+        pytest.param(b'{"key": "\\ud800"}\n', b'{"error": "the bed there', id="no text"),
+        pytest.param(b'{"version": "%s", "nonce": [[]]}\n' % version().encode(), b"", id="no nonce"),
         pytest.param(b'{"x": ' + b"[" * 3000 + b"\n", b"", id="deep"),
         pytest.param(b"x" * 100_000, b"", id="long"),
     ],
@@ -335,12 +397,124 @@ def test_orders_that_cannot_be(
 
 
 def test_a_worker_without_a_right(remote: Remote) -> None:
-    """A worker that the coordinator refuses says so and ends."""
-    with (
-        Coordinator(remote),
-        pytest.raises(HarnessError, match=r"^The load refuses this worker: the key is another one"),
-    ):
-        worker.work(f"{HOST}:{remote.port}", "wrong", 1, lambda _: None)
+    """A worker that the coordinator refuses says so and ends, and the bed that misses it says why."""
+    with Coordinator(remote) as found:
+        with pytest.raises(SettingsError, match=r"^The load refuses this worker: the key is another one"):
+            worker.work(f"{HOST}:{remote.port}", "wrong", 1, lambda _: None)
+        with pytest.raises(StartError, match=rf"The last one refused was {HOST}: the key is another one than that of"):
+            found.gather(lambda: None, 0.0)
+
+
+class Impostor:
+    """A process that listens at a bed's address and does not know the key."""
+
+    def __init__(self, *answers: dict[str, object] | None) -> None:
+        """Answer each message of the first worker with the next of these, None for the message itself."""
+        self.heard: list[dict[str, Any]] = []
+        self._answers = answers
+        self._server = socket.create_server((HOST, 0))
+        self.address = f"{HOST}:{self._server.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._listen)
+
+    def __enter__(self) -> Self:
+        """Listen."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Wait for the end of the conversation."""
+        self._thread.join()
+        self._server.close()
+
+    def _listen(self) -> None:
+        connection, _ = self._server.accept()
+        with closing(Line(connection)) as line, suppress(OSError):
+            for answer in self._answers:
+                self.heard.append(line.receive(10))
+                line.send(self.heard[-1] if answer is None else answer)
+            self.heard.append(line.receive(10))
+
+
+PLAN = {"plan": {"share": {"worker": 1, "workers": 2}}, "scenario": "", "host": HOST, "port": 1}
+
+
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ([PLAN], "the other end sends something else"),
+        ([None, None], "does not know the key"),
+        ([{"nonce": "1"}, PLAN], "does not know the key"),
+        ([{"nonce": "1"}, {"proof": "0" * 64}], "does not know the key"),
+        ([{"nonce": [[]]}], "the other end sends something else"),
+        ([{"error": "\033[2Jthe key"}], r"^The load refuses this worker: \[2Jthe key\.$"),
+    ],
+    ids=["plan", "echo", "no-proof", "another-key", "rubbish", "refusal"],
+)
+def test_a_bed_that_does_not_know_the_key(
+    monkeypatch: pytest.MonkeyPatch, answers: list[dict[str, object] | None], problem: str
+) -> None:
+    """A worker tells such a bed no key, and starts nothing for it."""
+    started: list[object] = []
+
+    def load(*words: object) -> tuple[int, str]:
+        started.append(words)
+        return 0, ""
+
+    def say(text: str) -> None:
+        if text.startswith("Nobody there"):
+            raise RunError(text)
+
+    monkeypatch.setattr(worker, "_load", load)
+    with Impostor(*answers) as impostor, pytest.raises(HarnessError, match=problem):
+        worker.work(impostor.address, KEY, 1, say)
+    assert impostor.heard
+    assert KEY not in str(impostor.heard)
+    assert started == []
+
+
+def test_a_worker_runs_no_commands(remote: Remote, tmp_path: Path) -> None:
+    """A bed that has the key and asks for Salt's own commands is refused, and nothing is started."""
+    problems: list[str] = []
+
+    def work() -> None:
+        with pytest.raises(SettingsError) as caught:
+            worker.work(f"{HOST}:{remote.port}", KEY, 1, lambda _: None)
+        problems.append(str(caught.value))
+
+    with Coordinator(remote) as found:
+        thread = threading.Thread(target=work)
+        thread.start()
+        found.gather(lambda: None)
+        found.hand_out(_plan(tmp_path), 1)
+        thread.join()
+    assert problems[0].startswith(
+        "Workers of other hosts reach salt-api only, and the clients `cli ping all` (cli) run "
+    )
+    assert not (tmp_path / "started").exists()
+
+
+def test_commands_of_a_plan_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever commands a bed names, the clients here get none of them."""
+    plans: list[dict[str, Any]] = []
+
+    def start(_: Processes, __: str, command: Command) -> Process:
+        plans.append(json.loads(command.environment["SALTBED_PLAN"]))
+        raise RunError("enough")
+
+    monkeypatch.setattr(Processes, "start", start)
+    message = {"plan": to_values(_plan(tmp_path)), "scenario": PINGS, "host": HOST, "port": 1}
+    ours, theirs = socket.socketpair()
+    with closing(ours), closing(theirs), pytest.raises(RunError, match="enough"):
+        worker._load(Line(ours), message, tmp_path)
+    assert [(plan["commands"], plan["command_environment"]) for plan in plans] == [({}, {})]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "short", "fifteen-letters\n"])
+def test_a_key_that_can_be_guessed(tmp_path: Path, text: str) -> None:
+    """A key is long: whoever hears a proof can try words."""
+    (tmp_path / "key").write_text(text)
+    with pytest.raises(SettingsError, match="key: write at least 16 characters into it"):
+        coordinator.read_key(tmp_path / "key")
 
 
 def test_a_worker_before_its_bed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import metadata
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, cast
 
+import msgpack
 import pytest
+import zmq
 
 from harness.errors import StartError
 from harness.load import clients, plan
@@ -58,6 +62,7 @@ tgt = "m1"
 burst = 3
 """
 JID = "20260102030405000001"
+TOKEN = "5f0c9a1e"
 
 
 class Api(ThreadingHTTPServer):
@@ -82,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         login = self.path.endswith("/login")
         self.server.calls["login" if login else "call"] += 1
-        returned = {"token": "abc"} if login else {name: {"jid": JID, "ret": True} for name in ("m1", "m2")}
+        returned = {"token": TOKEN} if login else {name: {"jid": JID, "ret": True} for name in ("m1", "m2")}
         content = json.dumps({"return": [returned]}).encode()
         self.send_response(401 if login and self.server.refuse else 200)
         self.send_header("Content-Length", str(len(content)))
@@ -112,8 +117,11 @@ time.time = lambda: clock() + ahead
 """
 
 
-def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -> list[int]:
-    """Run the clients as a bed does, and return the exit codes, the leading process's first.
+@contextmanager
+def _started(
+    root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0
+) -> Iterator[tuple[list[subprocess.Popen[bytes]], int]]:
+    """Start the clients as a bed does; yield the processes, the leading one first, and the port of locust's master.
 
     The clock of the last worker is so many seconds ahead of the others'.
     """
@@ -134,17 +142,24 @@ def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -
     )
     with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
         started = []
-        for number, locust in enumerate(clients.commands(wanted, ports.take("locust"))):
+        port = ports.take("locust")
+        for number, locust in enumerate(clients.commands(wanted, port)):
             environment = {**os.environ, **locust.environment, "PYTHONPATH": str(root)}
             if ahead and number == workers:
                 environment |= {"PYTHONPATH": f"{folder / 'site'}:{root}", "AHEAD": str(ahead)}
             started.append(subprocess.Popen(locust.argv, env=environment, cwd=folder, stdout=log, stderr=log))
         try:
-            return [process.wait(90) for process in started]
+            yield started, port
         finally:
             for process in started:
                 process.kill()
                 process.wait()
+
+
+def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -> list[int]:
+    """Run the clients to their end, and return the exit codes, the leading process's first."""
+    with _started(root, folder, api, workers, ahead) as (started, _):
+        return [process.wait(90) for process in started]
 
 
 def _sent(folder: Path) -> Counter[tuple[str, int, float]]:
@@ -161,6 +176,7 @@ def _counted(folder: Path) -> dict[str, int]:
 def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api: Api) -> None:
     """The same seed gives the same requests at the same times, each exactly once, and locust counts the same."""
     assert _run(root, tmp_path / "single", api, 1) == [0], (tmp_path / "single" / "log").read_text()
+    assert api.calls.pop("login") == 1
     alone = dict(api.calls)
     api.calls.clear()
     assert _run(root, tmp_path / "workers", api, 2) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
@@ -170,8 +186,9 @@ def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api
     )
     assert _sent(tmp_path / "single") == _sent(tmp_path / "workers") == expected
     assert set(expected.values()) == {1}
+    # each worker logs in by itself
+    assert api.calls.pop("login") == 2
     assert alone == api.calls
-    assert api.calls["login"] == 1
     assert _counted(tmp_path / "single") == _counted(tmp_path / "workers")
     shares = [len((tmp_path / "workers" / f"requests.{number}.csv").read_text().splitlines()) for number in (0, 1)]
     assert min(shares) > 5
@@ -198,8 +215,29 @@ def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -
     api.refuse = True
     codes = _run(root, tmp_path / "workers", api, 2)
     assert codes[0] == 3
-    assert api.calls == {"login": 1}
-    assert "could not log in to salt-api" in (tmp_path / "workers" / "log").read_text()
+    assert set(api.calls) == {"login"}
+    assert (tmp_path / "workers" / "log").read_text().count("could not log in to salt-api") == 1
+
+
+def _overheard(port: int) -> bytes:
+    """Join locust's master as a worker of nobody; return all that it sends, up to the schedule's zero."""
+    with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+        stranger.setsockopt(zmq.IDENTITY, b"stranger")
+        stranger.setsockopt(zmq.LINGER, 0)
+        stranger.connect(f"tcp://127.0.0.1:{port}")
+        stranger.send(msgpack.dumps(("client_ready", metadata.version("locust"), "stranger")))
+        heard = b""
+        while b"saltbed_begin" not in heard:
+            assert stranger.poll(60_000), heard
+            heard += stranger.recv()
+        return heard
+
+
+def test_a_stranger_at_locusts_port_gets_no_token(root: Path, tmp_path: Path, api: Api) -> None:
+    """Whoever joins locust's master reads the schedule's zero, and neither a token nor a password."""
+    with _started(root, tmp_path / "workers", api, 2) as (_, port):
+        heard = _overheard(port)
+    assert [secret for secret in (TOKEN.encode(), b"secret") if secret in heard] == []
 
 
 class Fake:

@@ -370,7 +370,7 @@ def test_the_lock_outlasts_the_transaction(monkeypatch):
 
     class Connection:
         def execute(self, query, values=()):
-            asked.append(query.partition("(")[0])
+            asked.append(query)
             if away and query == "SELECT 1":
                 raise connections.psycopg2.InterfaceError("connection already closed")
 
@@ -386,22 +386,24 @@ def test_the_lock_outlasts_the_transaction(monkeypatch):
     monkeypatch.setattr(schema, "check", lambda connection: None)
     with store.writing({}, after=lambda: asked.append("files")) as connection:
         connection.execute("work")
-    begin = ["SELECT pg_advisory_lock", "BEGIN", "work"]
-    assert asked == [*begin, "COMMIT", "files", "SELECT 1", "close"]
+    kept = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
+    begin = [kept, schema.LOCK, "BEGIN", schema.SAVING, "work"]
+    end = ["COMMIT", "files", "SELECT 1", "close", "close"]
+    assert asked == [*begin, *end]
     asked.clear()
     # whoever has the lock then has written files, which are older now
     away.append(True)
     with pytest.raises(PackageStateError, match="run package_states.refresh"):
         with store.writing({}, after=lambda: asked.append("files")):
             pass
-    assert asked == [*begin[:-1], "COMMIT", "files", "SELECT 1", "close"]
+    assert asked == [*begin[:-1], *end]
     asked.clear()
     with pytest.raises(ValueError), store.writing(
         {}, after=lambda: asked.append("files")
     ) as connection:
         connection.execute("work")
         raise ValueError
-    assert asked == [*begin, "close"]
+    assert asked == [*begin, "close", "close"]
 
 
 def test_an_upgrade_to_no_version_in_common_says_so():

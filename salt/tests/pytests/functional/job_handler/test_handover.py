@@ -11,8 +11,10 @@ import sqlite3
 import pytest
 
 import salt.job_handler.control
+import salt.job_handler.dispatch
 import salt.job_handler.handover
 import salt.job_handler.store
+import salt.payload
 import salt.utils.metrics
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
 from tests.support.mock import AsyncMock, MagicMock, patch
@@ -527,3 +529,145 @@ def test_requests_without_an_answer_are_counted(setup, monkeypatch):
         assert counters[name] == {"open": 2}
 
     asyncio.run(run())
+
+
+def test_disk_that_is_full_after_the_place(setup):
+    """
+    The answer is an error, as ClearFuncs.publish expects it.
+    """
+
+    async def run():
+        await setup.start()
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch("salt.job_handler.store.Store.complete", side_effect=full):
+            return await setup.publish("1", ["m00"])
+
+    assert list(asyncio.run(run())) == ["error"]
+
+
+def test_job_that_a_worker_has_published_counts_as_any_other(setup):
+    """
+    For the limits what it costs, and for its rule, before anything of it is returned.
+    """
+    setup.config(
+        max_master_jobs=10,
+        reserve=0,
+        costs={"state.apply": 4},
+        rules=[{"function": "state.*", "action": "limit", "limit": 1}],
+    )
+    event = b"salt/job_handler/unavailable\n\n" + salt.payload.dumps({})
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00", "m01"])
+        assert handler.store.take_back(1, "direct")
+        handler.maintenance.hear(event)
+        assert handler.leases.has("1", "m00")
+        used = handler.leases.occupied
+        setup.returns("1", "m00")
+        await setup.tick()
+        handler.queue.held_until = None
+        await setup.publish("2", ["m02"])
+        await setup.tick()
+        first = setup.bus.jobs()
+        setup.returns("1", "m01")
+        await setup.tick()
+        return used, first
+
+    used, first = asyncio.run(run())
+    assert used == 8
+    assert first == []
+    assert setup.bus.jobs() == [("2", "*")]
+    assert setup.handler.leases.occupied == 4
+
+
+def test_cancelled_job_that_can_not_be_taken_out(setup):
+    """
+    It is not published, and those that came with it have their turn.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        for jid in ("1", "2"):
+            await setup.publish(jid, ["m00"])
+        for job in list(handler.queue):
+            handler.queue.remove(job)
+        setup.bus.events.clear()
+        handler.dispatcher._cancelled["1"] = True
+        full = sqlite3.OperationalError("database or disk is full")
+        with patch("salt.job_handler.store.Store.finish", side_effect=full):
+            await setup.tick()
+        assert setup.bus.kinds("2") == ["queued"]
+        handler.queue.held_until = None
+        await setup.tick(60)
+        assert setup.bus.jobs() == [("2", "*")]
+        await handler.dispatcher.cancel("1", None)
+        return setup.bus.kinds("1")
+
+    assert "discarded" in asyncio.run(run())
+    assert setup.bus.jobs() == [("2", "*")]
+
+
+def test_caller_of_a_job_that_is_discarded_late(setup):
+    """
+    Nothing says that it was published.
+    """
+
+    async def run():
+        handler = await setup.start()
+
+        async def pump(patience=None):
+            setup.clock.now += salt.job_handler.dispatch.PATIENCE_SECONDS
+            await handler.dispatcher.cancel("1", None)
+
+        with patch.object(handler.dispatcher, "pump", pump):
+            await setup.publish("1", ["m00"])
+
+    asyncio.run(run())
+    assert setup.bus.kinds("1") == ["discarded"]
+
+
+def test_connection_that_is_lost_after_it_was_done(setup):
+    """
+    What is done once more changes nothing.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00"])
+        before = list(handler.store.queued())
+        handler.store.complete(1, "1", {"fun": "other"}, ["m07"], {})
+        assert list(handler.store.queued()) == before
+        assert handler.store.take_back(1, "direct")
+        assert handler.store.take_back(1, "direct")
+        assert not handler.store.take_back(1, "discarded")
+        await setup.tick()
+        return handler.store.take_back(1, "direct")
+
+    assert asyncio.run(run()) is False
+    assert setup.states() == {"1": "running"}
+
+
+def test_small_jobs_pass_many_that_are_held(setup):
+    """
+    They may use what is kept for them while a large one waits for room.
+    """
+    setup.config(max_master_jobs=10, reserve=0.2)
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", [f"m{number:02}" for number in range(8)])
+        handler.queue.hold(setup.clock.now, 1000)
+        for number in range(120):
+            await setup.publish(f"held{number}", ["m10"])
+            handler.queue.order(f"held{number}", held=True)
+        handler.queue.held_until = None
+        await setup.publish("large", [f"m{number}" for number in range(20, 40)])
+        await setup.publish("small", ["m11"])
+        await setup.tick()
+
+    asyncio.run(run())
+    assert ("small", "*") in setup.bus.jobs()

@@ -5,7 +5,10 @@ The queue of a cluster, in PostgreSQL: which master leads, and how the others re
 # pylint: disable=protected-access
 
 import asyncio
+import concurrent.futures
 import contextlib
+import time
+import uuid
 
 import pytest
 
@@ -16,6 +19,9 @@ import salt.job_handler.postgres
 import salt.job_handler.process
 import salt.job_handler.store
 from tests.pytests.functional.job_handler.conftest import POSTGRESQL, Bus
+
+if POSTGRESQL:
+    import psycopg2
 
 needs_postgresql = pytest.mark.skipif(
     not POSTGRESQL, reason="Set SALT_JOB_HANDLER_POSTGRESQL to a connection string"
@@ -96,6 +102,46 @@ class Master:
 def masters(setup, tmp_path):
     setup.config(max_master_jobs=2)
     return [Master(setup, name, tmp_path / name) for name in ("a", "b")]
+
+
+class Role:
+    """
+    Another role of the database, which may connect and make what the tests let it make.
+    """
+
+    def __init__(self, schema):
+        self.name = f"role_{uuid.uuid4().hex}"
+        self.schema = schema
+        self.connection = psycopg2.connect(POSTGRESQL)
+        self.connection.autocommit = True
+        self.run(f"CREATE ROLE {self.name}")
+
+    def run(self, statement):
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def plant(self, statement):
+        """
+        Do it as this role.
+        """
+        self.run(f"SET ROLE {self.name}")
+        try:
+            self.run(statement)
+        finally:
+            self.run("RESET ROLE")
+
+    def close(self):
+        self.run("ROLLBACK; RESET ROLE")
+        self.run(f"DROP OWNED BY {self.name} CASCADE")
+        self.run(f"DROP ROLE {self.name}")
+        self.connection.close()
+
+
+@pytest.fixture
+def role(setup):
+    ret = Role(setup.schema)
+    yield ret
+    ret.close()
 
 
 def cut(store, *connections):
@@ -232,6 +278,163 @@ def test_newer_version(setup):
     store.close()
     with pytest.raises(salt.job_handler.store.StoreError, match="version 99"):
         salt.job_handler.postgres.connect(setup.opts)
+
+
+@needs_postgresql
+def test_schema_that_another_role_made(setup, role):
+    """
+    Its owner could put triggers, functions and tables there.
+    """
+    role.run(f"CREATE SCHEMA {role.schema} AUTHORIZATION {role.name}")
+    with pytest.raises(salt.job_handler.store.StoreError, match=role.name):
+        salt.job_handler.postgres.connect(setup.opts)
+    role.run(f"ALTER SCHEMA {role.schema} OWNER TO CURRENT_USER")
+    salt.job_handler.postgres.connect(setup.opts).close()
+
+
+@needs_postgresql
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "TABLE {}.jobs (seq INTEGER)",
+        "VIEW {}.version AS SELECT 1 AS number",
+        "FUNCTION {}.to_regclass(VARCHAR) RETURNS TEXT LANGUAGE sql AS 'SELECT $1'",
+        "TYPE {}.bytes AS (value INTEGER)",
+    ],
+    ids=["table", "view", "function", "type"],
+)
+def test_objects_that_another_role_made(setup, role, planted):
+    """
+    They are found in place of the queue's, or of PostgreSQL's own.
+    """
+    role.run(f"CREATE SCHEMA {role.schema}")
+    role.run(f"GRANT ALL ON SCHEMA {role.schema} TO {role.name}")
+    role.plant(f"CREATE {planted.format(role.schema)}")
+    with pytest.raises(salt.job_handler.store.StoreError, match=role.name):
+        salt.job_handler.postgres.connect(setup.opts)
+
+
+@needs_postgresql
+def test_schema_where_every_role_may_make_something(setup, role):
+    role.run(
+        f"CREATE SCHEMA {role.schema}; GRANT ALL ON SCHEMA {role.schema} TO PUBLIC"
+    )
+    with pytest.raises(salt.job_handler.store.StoreError, match="REVOKE CREATE"):
+        salt.job_handler.postgres.connect(setup.opts)
+
+
+@needs_postgresql
+def test_role_that_owns_the_schema_and_may_make_none(setup, role):
+    """
+    A role without rights to the database, for which an administrator made the schema.
+    """
+    role.run(f"ALTER ROLE {role.name} LOGIN PASSWORD 'secret'")
+    role.run(f"CREATE SCHEMA {role.schema} AUTHORIZATION {role.name}")
+    settings = setup.opts["rate_limiting"]["postgresql"]
+    settings.update(user=role.name, password="secret")
+    store = salt.job_handler.postgres.connect(setup.opts)
+    store.put_meta("a", 1)
+    store.close()
+    # what the owner of the database made there is no surprise
+    role.run(f"CREATE VIEW {role.schema}.report AS SELECT 1")
+    salt.job_handler.postgres.connect(setup.opts).close()
+
+
+@needs_postgresql
+def test_other_role_holds_advisory_locks(masters, role):
+    """
+    Every role that may connect may take these, for as long as it likes.
+    """
+    for lock in ("writing", "leader"):
+        role.plant(f"SELECT pg_advisory_lock(hashtext('{role.schema} {lock}'))")
+
+    async def run():
+        first = masters[0]
+        first.start()
+        leads = await first.leads()
+        await first.publish("1", ["m0"])
+        await first.kill()
+        return leads
+
+    assert asyncio.run(run())
+    assert masters[0].bus.jobs() == [("1", "*")]
+
+
+@needs_postgresql
+def test_other_role_may_only_read(setup, role):
+    """
+    A role that may read the tables locks out nobody who writes.
+    """
+    salt.job_handler.postgres.connect(setup.opts).close()
+    role.run(f"GRANT USAGE ON SCHEMA {role.schema} TO {role.name}")
+    role.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA {role.schema} TO {role.name}")
+    role.plant(f"BEGIN; LOCK TABLE {role.schema}.version IN ACCESS SHARE MODE")
+    store = salt.job_handler.postgres.connect(setup.opts)
+    with store.writing():
+        store.put_meta("a", 1)
+    store.close()
+
+
+@needs_postgresql
+def test_masters_that_make_the_tables_at_the_same_moment(setup):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        connect = salt.job_handler.postgres.connect
+        stores = list(pool.map(lambda _: connect(setup.opts, 20), range(8)))
+    for store in stores:
+        store.put_meta("a", 1)
+        store.close()
+
+
+@needs_postgresql
+def test_one_of_many_leads(setup):
+    """
+    All of them see that the leader has gone, and try at the same moment.
+    """
+    stores = [salt.job_handler.postgres.connect(setup.opts) for _ in range(8)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            leads = list(pool.map(lambda store: store.lead("name"), stores))
+            assert sum(leads) == 1
+            # who leads goes on to do so
+            leader = stores.pop(leads.index(True))
+            assert leader.lead("name")
+            assert not any(store.lead("name") for store in stores)
+            cut(leader)
+            leader.close()
+            # the process of the connection ends a moment later
+            time.sleep(0.5)
+    for store in stores:
+        store.close()
+
+
+@needs_postgresql
+def test_number_of_a_process_that_another_one_has_now(setup):
+    """
+    As after a restart of PostgreSQL: what begins with the number of the leader's process
+    is no leader.
+    """
+    store, other = (salt.job_handler.postgres.connect(setup.opts) for _ in range(2))
+    assert other.lead("other")
+    leader = other.get_meta("leader")
+    pid, user, _ = leader["backend"]
+    other.put_meta("leader", {**leader, "backend": [pid, user, "1.5"]})
+    assert store.lead("name")
+    assert not other.lead("other")
+    store.close()
+    other.close()
+
+
+@needs_postgresql
+def test_leader_of_an_earlier_version(setup):
+    """
+    It has not written down its connection, and leads as long as it gives signs of life.
+    """
+    store = salt.job_handler.postgres.connect(setup.opts)
+    store.put_meta("leader", {"name": "old", "at": store.clock()})
+    assert not store.lead("name")
+    store.put_meta("leader", {"name": "old", "at": store.clock() - 60})
+    assert store.lead("name")
+    store.close()
 
 
 @pytest.mark.parametrize(

@@ -275,9 +275,7 @@ async def test_ids_that_are_paths(master, tmp_path, name):
     joiner = master(JOINER, [MEMBER])
     raw = await _discover(joiner)
     found = sorted(tmp_path.rglob("*"))
-    await member.handle_pool_publish(
-        _resigned(raw, joiner.private_key(), peer_id=name)
-    )
+    await member.handle_pool_publish(_resigned(raw, joiner.private_key(), peer_id=name))
     member.sent.clear()
     await member.handle_pool_publish(raw)
     reply = _resigned(member.sent[-1][1], member.cluster_key(), peer_id=name)

@@ -211,18 +211,22 @@ def test_waiting_for_a_job_in_the_queue(client):
 
 
 @pytest.mark.parametrize(
-    "load, count", [({"jid": "1"}, 1), ({"error": "Nothing was sent."}, 0)]
+    "answer, count",
+    [
+        ({"enc": "clear", "load": {"jid": "1"}}, 1),
+        ({"error": {"name": "JobQueueFullError", "message": "Nothing was sent."}}, 0),
+    ],
 )
-def test_minions_over_ssh_get_no_job_that_is_refused(clear_funcs, load, count):
+def test_minions_over_ssh_get_no_job_that_is_refused(clear_funcs, answer, count):
     """
     The caller reads that nothing was sent, and tries again.
     """
     clear_funcs.opts["rate_limiting"] = {"criteria": "capacity"}
     handover = MagicMock(answer=None)
-    handover.submit = AsyncMock(return_value={"enc": "clear", "load": load})
+    handover.submit = AsyncMock(return_value=answer)
     with (
         patch("salt.job_handler.handover.enter", AsyncMock(return_value=handover)),
         patch.object(clear_funcs, "_send_ssh_pub", create=True) as sent,
     ):
-        assert _publish(clear_funcs)["load"] == load
+        assert _publish(clear_funcs) == answer
     assert sent.call_count == count

@@ -11,7 +11,7 @@ import salt.utils.json
 import salt.utils.yaml
 
 
-class BadFile(salt.exceptions.SaltException):
+class BadFile(salt.exceptions.SaltInvocationError):
     """
     A file cannot be what a pillar is made of
     """

@@ -72,6 +72,9 @@ class Connection:
         try:
             self._conn.autocommit = True
             self._cursor = self._conn.cursor()
+            # whoever may create in the schema "public" could make an operator that fits
+            # better than PostgreSQL's own, and would have it called
+            self.execute("SET search_path = pg_catalog")
             if statement_timeout:
                 # no parameter of the connection, which PgBouncer refuses
                 self.execute(

@@ -1,10 +1,16 @@
 """The tables of package states: made and upgraded here, and nowhere else
 
 They lie in the schema ``package_states`` of any database. Each file of ``migrations`` is one step,
-applied once, in a transaction of its own; the table ``migration`` has the numbers of those that
-were. A step is never changed after its release; number 5 made what number 8 takes away, and is gone.
+applied once, and those that are missing in one transaction; the table ``migration`` has the numbers
+of those that were. A step is never changed after its release; number 5 made what number 8 takes away, and is gone.
+
+Whoever may create in the database, or in a schema of it, could plant tables, views and functions that
+are read or called with the rights of the master's role. So what is used here has to belong to this
+role, a superuser or the owner of the database. That this role is a member of another one says
+nothing: before PostgreSQL 16 every role could make others its members.
 """
 
+import contextlib
 import os
 
 import saltext.package_states.store.connection as connections
@@ -14,19 +20,94 @@ import salt.utils.files
 
 NAME = "package_states"
 
-#: Makes two that set up at the same time do one after the other; also of whoever saves.
-LOCK = 0x706B677374
+# No advisory locks: every role that may connect could hold them for ever
+#: Held by whoever saves, until the files are written, and by whoever sets up
+LOCK = "LOCK TABLE package_states.migration IN EXCLUSIVE MODE"
+#: Held by the transaction that saves, should the connection with the other lock be lost
+SAVING = "LOCK TABLE package_states.state IN SHARE ROW EXCLUSIVE MODE"
+#: Fails at once while somebody holds one of these
+QUIET = "LOCK TABLE package_states.migration, package_states.state IN SHARE MODE NOWAIT"
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _UYUNI = os.path.join(os.path.dirname(__file__), "uyuni", "views.sql")
+_SCHEMA = "CREATE SCHEMA {}package_states;"
 _TABLE = """
-CREATE SCHEMA IF NOT EXISTS package_states;
 CREATE TABLE IF NOT EXISTS package_states.migration (
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   applied TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 """
+# Fails if something belongs to another role, or to none as it is no table. Each value is cast to the
+# type of PostgreSQL's own operator, which is found before others then
+_GUARD = """
+DO $guard$
+DECLARE
+  strange TEXT;
+BEGIN
+  SELECT f.name || COALESCE(' belongs to the role '::TEXT || r.rolname::TEXT, ' is no table'::TEXT) INTO strange
+    FROM (NAMES AND OWNERS) AS f (name, owner)
+    LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = f.owner
+   WHERE r.oid IS NULL
+      OR NOT r.rolsuper AND r.rolname <> current_user AND r.rolname <> 'pg_database_owner'::NAME
+     AND r.oid <> (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
+   ORDER BY f.name LIMIT 1;
+  IF strange IS NOT NULL THEN
+    RAISE EXCEPTION '%, and may have been planted for package states to use it; drop it, or give it to the owner of'
+      ' the database, then try again', strange;
+  END IF;
+END
+$guard$;"""
+
+
+def _guard(found):
+    """Return SQL that fails where one of the names and owners that a query finds is not right"""
+    return _GUARD.replace("NAMES AND OWNERS", found.strip()).strip()
+
+
+_OWNERS = _guard(
+    """
+    SELECT 'the schema package_states'::TEXT, n.nspowner
+      FROM pg_catalog.pg_namespace AS n WHERE n.nspname = 'package_states'::NAME
+    UNION ALL SELECT c.oid::REGCLASS::TEXT, c.relowner
+      FROM pg_catalog.pg_class AS c WHERE c.relnamespace = to_regnamespace('package_states')::OID
+    UNION ALL SELECT p.oid::REGPROC::TEXT, p.proowner
+      FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = to_regnamespace('package_states')::OID
+    """
+)
+_EARLIER_TABLES = _guard(
+    """
+    SELECT 'public.'::TEXT || t.name, c.relowner
+      FROM unnest(ARRAY['susepackagestate', 'susepackagestaterevision', 'susepackagestateassignment',
+                        'susepackagelist', 'suseminioninfo']::TEXT[]) AS t (name)
+      LEFT JOIN pg_catalog.pg_class AS c
+        ON c.oid = to_regclass('public.'::TEXT || t.name)::OID AND c.relkind IN ('r', 'p')
+    """
+)
+# where the search_path finds them
+_TABLES_THAT_UYUNI_HAS = _guard(
+    """
+    SELECT c.oid::REGCLASS::TEXT, c.relowner
+      FROM unnest(ARRAY['suseMinionInfo', 'rhnServer', 'rhnServerGroupMembers', 'rhnServerGroup',
+                        'web_customer']::TEXT[]) AS t (name)
+      JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(t.name)::OID
+    """
+)
+# The second step takes over tables of a schema where others may create. It does not look for them
+# again if there were none, and nobody can put others in the place of those that are right
+_EARLIER = 2
+_TAKE_OVER = """
+DO $earlier$
+BEGIN
+  IF to_regclass('public.susepackagestaterevision') IS NULL OR to_regclass('public.susepackagelist') IS NULL THEN
+    RETURN;
+  END IF;
+  EXECUTE $guarded$ GUARD $guarded$;
+  EXECUTE $step$ STEP $step$;
+END
+$earlier$;""".strip().replace(
+    "GUARD", _EARLIER_TABLES
+)
 _APPLIED = "INSERT INTO package_states.migration (number, name) VALUES (%s, %s)"
 _AGAIN = "see that the role of the option postgres may create a schema there, then run package_states.setup again"
 
@@ -63,7 +144,8 @@ def applied(connection):
 
 
 def check(connection):
-    """Check that the tables are those of this version"""
+    """Check that the tables are those of this version, and that no other role has a hand in them"""
+    connection.execute(_OWNERS)
     found, known = applied(connection), newest()
     if found < known:
         what = "are of an older version" if found else "are not there yet"
@@ -78,16 +160,17 @@ def check(connection):
 
 
 def script(uyuni=False):
-    """Return the SQL of all steps, for an administrator to apply to an empty schema"""
-    parts = [_TABLE.strip()]
+    """Return the SQL of all steps, for an administrator to apply to an empty schema, all or nothing"""
+    parts = ["BEGIN;\nSET LOCAL search_path = pg_catalog;"]
+    parts += [_SCHEMA.format("IF NOT EXISTS "), _OWNERS, _TABLE.strip()]
     for number, name, path in migrations():
         parts.append(
-            f"BEGIN;\n{_read(path)}\n"
-            f"INSERT INTO package_states.migration (number, name) VALUES ({number}, '{name}');\n"
-            "COMMIT;"
+            f"{_step(number, path)}\n"
+            f"INSERT INTO package_states.migration (number, name) VALUES ({number}, '{name}');"
         )
+    parts.append("COMMIT;")
     if uyuni:
-        parts.append(_read(_UYUNI))
+        parts.append(f"BEGIN;\n{_TABLES_THAT_UYUNI_HAS}\n{_read(_UYUNI)}\nCOMMIT;")
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,29 +179,65 @@ def _read(path):
         return handle.read().strip()
 
 
+def _step(number, path):
+    """Return the SQL of a step"""
+    text = _read(path)
+    return _TAKE_OVER.replace("STEP", text) if number == _EARLIER else text
+
+
+def _begin(connection):
+    """Make the schema and the table of the steps, if they are not there"""
+    with _made():
+        ((schema,),) = connection.execute("SELECT to_regnamespace('package_states')")
+        if schema is None:
+            connection.execute(_SCHEMA.format(""))
+    connection.execute(_OWNERS)
+    with _made():
+        if not applied(connection):
+            connection.execute(_TABLE)
+
+
+@contextlib.contextmanager
+def _made():
+    """Go on where somebody else made the same at the same time"""
+    codes = connections.psycopg2.errorcodes
+    try:
+        yield
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in (
+            codes.UNIQUE_VIOLATION,
+            codes.DUPLICATE_SCHEMA,
+            codes.DUPLICATE_TABLE,
+        ):
+            raise
+
+
 def setup(opts, uyuni=False):
-    """Apply the steps that are missing, each or nothing of it, and return their names"""
+    """Apply the steps that are missing, all or none of them, and return their names"""
     done = []
     with connections.told(_AGAIN):
         connection = connections.Connection(**connections.get_params(opts))
         try:
-            connection.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
-            found = applied(connection)
-            if found > newest():
-                check(connection)
-            if not found:
-                connection.execute(_TABLE)
-            for number, name, path in migrations():
-                if number > found:
-                    connection.execute("BEGIN")
-                    connection.execute(_read(path))
-                    connection.execute(_APPLIED, (number, name))
-                    connection.execute("COMMIT")
-                    done.append(name)
+            _begin(connection)
+            if applied(connection) < newest():
+                connection.execute("BEGIN")
+                connection.execute(LOCK)
+                # somebody else may have applied them meanwhile
+                found = applied(connection)
+                for number, name, path in migrations():
+                    if number > found:
+                        connection.execute(_step(number, path))
+                        connection.execute(_APPLIED, (number, name))
+                        done.append(name)
+                connection.execute("COMMIT")
+            check(connection)
             if uyuni:
                 with connections.told(_TABLES_OF_UYUNI):
+                    connection.execute("BEGIN; SET LOCAL search_path TO DEFAULT")
+                    connection.execute(_TABLES_THAT_UYUNI_HAS)
                     connection.execute(_read(_UYUNI))
+                    connection.execute("COMMIT")
         finally:
-            # rolls back what was not committed, and releases the lock
+            # rolls back what was not committed
             connection.close()
     return done

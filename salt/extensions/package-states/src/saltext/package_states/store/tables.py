@@ -54,6 +54,11 @@ _REVISION = "number, contents, parent, author, comment, created::text, items"
 # what to do where the lock is not to be had
 _BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
 
+# lock_timeout and statement_timeout
+_WAITED = ("55P03", "57014")
+# somebody else has it, the role may not write, the server only reads
+_NO_LOCK = ("55P03", "42501", "25006")
+
 
 @contextlib.contextmanager
 def reading(opts):
@@ -71,14 +76,17 @@ def writing(opts, commit=True, after=None):
     a conflict. ``after`` is called at the end of the transaction, if that did not fail, while still
     nobody else writes; without ``commit`` it is rolled back.
     """
-    with connections.told():
-        connection = connections.Connection(**connections.get_params(opts))
-        try:
-            # before the transaction begins, so that it outlasts that
-            with connections.told(_BUSY):
-                connection.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
+    params = connections.get_params(opts)
+    with connections.told(), contextlib.closing(
+        connections.Connection(**params)
+    ) as lock:
+        # of a transaction of its own, so that it outlasts the other one
+        _lock(lock)
+        # closing it rolls back what was not committed
+        with contextlib.closing(connections.Connection(**params)) as connection:
             schema.check(connection)
             connection.execute("BEGIN")
+            connection.execute(schema.SAVING)
             yield connection
             if commit:
                 connection.commit()
@@ -86,10 +94,21 @@ def writing(opts, commit=True, after=None):
                 connection.execute("ROLLBACK")
             if after:
                 after()
-                _still_locked(connection)
-        finally:
-            # rolls back what was not committed, and releases the lock
-            connection.close()
+                _still_locked(lock)
+
+
+def _lock(connection):
+    """Let nobody else save, or set up, until the connection is closed"""
+    schema.check(connection)
+    # the server must not end it while it waits for the files
+    connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
+    try:
+        connection.execute(schema.LOCK)
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in _WAITED:
+            raise
+        with connections.told(_BUSY):
+            raise
 
 
 def _still_locked(connection):
@@ -106,12 +125,22 @@ def _still_locked(connection):
 
 @contextlib.contextmanager
 def quiet(connection):
-    """Yield whether nobody is saving, and let nobody save meanwhile; does not wait"""
-    (alone,) = ask(connection, "SELECT pg_try_advisory_lock_shared(%s)", schema.LOCK)[0]
+    """Yield whether nobody is saving, and let nobody save meanwhile, in a transaction; does not wait
+
+    Whoever may not write has no lock, and a server that only reads has none to give.
+    """
+    connection.execute("BEGIN")
+    try:
+        connection.execute(schema.QUIET)
+    except connections.psycopg2.Error as exc:
+        if exc.pgcode not in _NO_LOCK:
+            raise
+        connection.execute("ROLLBACK")
+        yield False
+        return
     # an error ends the session, and with it the lock
-    yield alone
-    if alone:
-        ask(connection, "SELECT pg_advisory_unlock_shared(%s)", schema.LOCK)
+    yield True
+    connection.execute("COMMIT")
 
 
 def _is_text(value):

@@ -1,0 +1,3 @@
+"""
+Move the pillars of Uyuni from files to PostgreSQL, and see that they are the same.
+"""
