@@ -23,6 +23,8 @@ pytestmark = [
 ]
 MINIONS = 20
 WAITING = "table[aria-label='Waiting jobs'] tbody tr"
+# less than the minute after which a page without events looks again
+EVENTS_MS = 45_000
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +103,9 @@ def test_live_through_events(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_text("No job waits.")).to_be_visible(timeout=30_000)
     console.run("job_handler.pause", "seconds=600")
     jid = console.sleep("*", 1)
-    expect(page.locator(WAITING)).to_contain_text([jid], timeout=30_000)
+    expect(page.locator(WAITING)).to_contain_text([jid], timeout=EVENTS_MS)
     console.run("job_handler.resume")
-    expect(page.get_by_text("No job waits.")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("No job waits.")).to_be_visible(timeout=EVENTS_MS)
 
 
 def test_hold_and_release(page: Page, console: ConsoleBed, job: str) -> None:
@@ -118,7 +120,7 @@ def test_hold_and_release(page: Page, console: ConsoleBed, job: str) -> None:
     page.get_by_role("button", name="Refresh").click()
     page.get_by_role("button", name=f"Release {job}").click(timeout=30_000)
     confirm(page, "Release")
-    expect(page.locator(WAITING)).to_have_count(0, timeout=60_000)
+    expect(page.locator(WAITING)).to_have_count(0, timeout=EVENTS_MS)
 
 
 def test_priority(page: Page, console: ConsoleBed, job: str) -> None:

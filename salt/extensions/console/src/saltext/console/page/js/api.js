@@ -112,8 +112,8 @@ function failure(text) {
 }
 
 /**
- * Call `heard` with the tag and the data of each event whose tag matches, until the returned function is called.
- * @param {RegExp} wanted @param {(tag: string, data: any) => void} heard @param {() => void} connected
+ * Call `heard` when events have come whose tags match, until the returned function is called.
+ * @param {RegExp} wanted @param {() => void} heard @param {() => void} connected
  */
 export function listen(wanted, heard, connected) {
   const stop = new AbortController();
@@ -131,14 +131,7 @@ export function listen(wanted, heard, connected) {
       if (done) return;
       const lines = (rest + value).split("\n");
       rest = lines.pop() ?? "";
-      let tag = "";
-      for (const line of lines) {
-        if (line.startsWith("tag: ")) tag = line.slice(5);
-        else if (line.startsWith("data: ") && wanted.test(line.slice(6, 200))) {
-          const event = JSON.parse(line.slice(6));
-          heard(event.tag ?? tag, event.data);
-        }
-      }
+      if (lines.some((line) => line.startsWith("tag: ") && wanted.test(line.slice(5)))) heard();
     }
   };
   const run = async () => {

@@ -10,7 +10,7 @@ import { Plot } from "./plot.js";
 const REST_MS = 5000;
 const IDLE_MS = 60000;
 const POINTS = 720;
-const TAGS = /"tag": ?"salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
+const TAGS = /^salt\/(job\/\d+\/(queued|dispatched|excluded|discarded|new|ret)|job_handler)/;
 
 const jobs = signal([]);
 const figures = signal(null);
