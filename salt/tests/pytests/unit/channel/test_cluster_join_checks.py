@@ -192,14 +192,57 @@ async def test_nothing_is_sent_to_who_was_not_asked(master, caplog):
     joiner.sent.clear()
     for token in ("", None, "0" * 32):
         await joiner.handle_pool_publish(_resigned(reply, key, return_token=token))
-    # A master that has not looked for others
-    settled = master(OTHER, [MEMBER], cluster_secret="something")
-    for token in ("", None, "0" * 32):
-        await settled.handle_pool_publish(_resigned(reply, key, return_token=token))
-    assert joiner.sent == settled.sent == []
-    assert caplog.text.count("nobody asked for") == 6
+    await joiner.handle_pool_publish(_resigned(reply, key, peer_id="127.0.0.9"))
+    assert joiner.sent == []
+    assert caplog.text.count("nobody asked for") == 3
     await joiner.handle_pool_publish(reply)
     assert [peer for peer, _ in joiner.sent] == [MEMBER]
+    await _deliver(joiner, member)
+    await _deliver(member, joiner)
+    # It has joined
+    joiner.sent.clear()
+    await joiner.handle_pool_publish(reply)
+    assert joiner.sent == []
+    assert caplog.text.count("nobody asked for") == 4
+
+
+@pytest.mark.parametrize(
+    "isolated, joined, answers",
+    [(False, False, True), (True, False, False), (True, True, True)],
+)
+async def test_a_master_that_has_not_joined(master, isolated, joined, answers):
+    """
+    It would hand out keys that it replaces a moment later, unless it is the first
+    """
+    config = {"cluster_isolated_filesystem": isolated}
+    second = master(JOINER, [MEMBER, OTHER], **config)
+    if joined:
+        second._mark_joined_cluster()
+    raw = await _discover(master(OTHER, [MEMBER, JOINER], **config))
+    await second.handle_pool_publish(raw)
+    assert bool(second.sent) is answers
+    first = master(MEMBER, [JOINER, OTHER], **config)
+    await first.handle_pool_publish(raw)
+    assert first.sent
+
+
+async def test_a_stranger_does_not_take_the_place_of_a_peer(master):
+    """
+    Whose key is known
+    """
+    member = master(MEMBER, [JOINER])
+    joiner = master(JOINER, [MEMBER])
+    member._keep_peer_pub(JOINER, joiner.public_key())
+    raw = await _discover(joiner)
+    await member.handle_pool_publish(raw)
+    known = dict(member._discover_candidates)
+    stranger = master("127.0.0.9")
+    await member.handle_pool_publish(
+        _resigned(
+            raw, stranger.private_key(), peer_id=JOINER, pub=stranger.public_key()
+        )
+    )
+    assert member._discover_candidates == known
 
 
 async def test_a_reply_to_a_join_that_is_not_from_the_peer(master, caplog):
@@ -255,15 +298,14 @@ async def test_a_peer_with_another_key(master, caplog, side):
     known = {"member": member._peer_pub(JOINER), "joiner": joiner._peer_pub(MEMBER)}
     other = master(OTHER).public_key()
     known[side].write_text(other, encoding="utf-8")
-    await member.handle_pool_publish(await _discover(joiner))
-    await _deliver(member, joiner)
     before = joiner.cluster_key()
-    if side == "member":
-        await _deliver(joiner, member)
+    await member.handle_pool_publish(await _discover(joiner))
+    if side == "joiner":
+        await _deliver(member, joiner)
     assert f"is not the one in {known[side]}; remove that file" in caplog.text
     assert known[side].read_text(encoding="utf-8") == other
     assert joiner.cluster_key() == before
-    assert [_inner(raw).get("cluster_pem") for _, raw in member.sent] == [None]
+    assert [_inner(raw).get("cluster_pem") for _, raw in member.sent] in ([], [None])
 
 
 @pytest.mark.parametrize("name", ["../victim", "/tmp/victim", "", "a/b", 1, None, "\0"])
