@@ -62,7 +62,7 @@ ROW = re.compile(r"^\| (.*?) \| .* \| .* \|$", re.MULTILINE)
 def code() -> str:
     """Return the code of all places, strings that continue on the next line joined, values as `...`."""
     files = [path for place in PLACES for path in ([place] if place.is_file() else sorted(place.rglob("*")))]
-    texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".sql"}]
+    texts = [path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".sql", ".js"}]
     return VALUE.sub("...", JOINT.sub("", "\n".join(texts)))
 
 
