@@ -33,11 +33,8 @@ CREATE TABLE IF NOT EXISTS suseSaltPillars
 );
 
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_server_id_idx ON suseSaltPillars (server_id);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_group_id_idx ON suseSaltPillars (group_id);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_org_id_idx ON suseSaltPillars (org_id);
-
 CREATE INDEX IF NOT EXISTS suse_salt_pillar_category ON suseSaltPillars (category);
 
 CREATE OR REPLACE FUNCTION suse_minion_pillars(

@@ -34,7 +34,6 @@ CREATE TABLE IF NOT EXISTS rhnServer
     org_id NUMERIC NOT NULL REFERENCES web_customer (id) ON DELETE CASCADE,
     name VARCHAR(128)
 );
-
 CREATE INDEX IF NOT EXISTS rhn_server_oid_idx ON rhnServer (org_id);
 
 CREATE TABLE IF NOT EXISTS rhnServerGroup
@@ -52,7 +51,6 @@ CREATE TABLE IF NOT EXISTS rhnServerGroupMembers
     server_group_id NUMERIC NOT NULL REFERENCES rhnServerGroup (id) ON DELETE CASCADE,
     UNIQUE (server_id, server_group_id)
 );
-
 CREATE INDEX IF NOT EXISTS rhn_sgmembers_gid_idx ON rhnServerGroupMembers (server_group_id);
 
 CREATE TABLE IF NOT EXISTS suseMinionInfo
