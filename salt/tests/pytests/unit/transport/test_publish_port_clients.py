@@ -65,6 +65,24 @@ async def test_who_publishes_goes(tmp_path):
     """
     What others publish comes as before
     """
+    ends = []
+    real = asyncio.StreamReader.read
+
+    async def read(self, size=-1):
+        data = await real(self, size)
+        if not data:
+            ends.append(self)
+        if len(ends) > 100:
+            # Nothing else would run
+            raise ConnectionError("It reads on at the end")
+        return data
+
+    with patch.object(asyncio.StreamReader, "read", read):
+        await _publish_three_times(tmp_path)
+    assert len(ends) == len(set(ends)) == 3
+
+
+async def _publish_three_times(tmp_path):
     async with _server(tmp_path) as server, aiohttp.ClientSession() as session:
         subscriber = await _subscriber(session, server)
         for number in range(3):
