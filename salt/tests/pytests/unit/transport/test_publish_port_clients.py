@@ -5,10 +5,7 @@ What the publisher does with clients that do not read, send what is no message, 
 # pylint: disable=protected-access
 
 import asyncio
-import contextlib
-import socket
 
-import aiohttp
 import pytest
 
 import salt.payload
@@ -16,106 +13,71 @@ import salt.transport.frame
 import salt.transport.tcp
 import salt.transport.ws
 import salt.utils.msgpack
-from tests.support.mock import MagicMock, patch
+from tests.support.mock import AsyncMock, MagicMock, patch
 
 
-def _port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
-@contextlib.asynccontextmanager
-async def _server(tmp_path):
+@pytest.fixture
+def server(tmp_path):
     """
-    A publisher of the transport ws
+    The publisher of the transport ws
     """
-    ret = salt.transport.ws.PublishServer(
-        {"sock_dir": str(tmp_path), "ipv6": False},
-        pub_host="127.0.0.1",
-        pub_port=_port(),
-        pull_path=str(tmp_path / "pull.ipc"),
+    return salt.transport.ws.PublishServer(
+        {"sock_dir": str(tmp_path)}, pull_path=str(tmp_path / "pull.ipc")
     )
-    task = asyncio.create_task(ret.publisher(ret.publish_payload))
-    while not ret.started.is_set():
-        await asyncio.sleep(0.01)
-    yield ret
-    # It ends the loop of its process
-    with patch.object(asyncio.get_running_loop(), "stop"):
-        ret.close()
-        await task
 
 
-async def _subscriber(session, server):
-    ret = await session.ws_connect(f"ws://127.0.0.1:{server.pub_port}/ws")
-    while not server.clients:
-        await asyncio.sleep(0.01)
-    return ret
-
-
-async def _publish(server, payload):
-    _, writer = await asyncio.open_unix_connection(server.pull_path)
-    writer.write(salt.payload.dumps(payload, use_bin_type=True))
-    await writer.drain()
-    writer.close()
-    await writer.wait_closed()
-
-
-async def test_who_publishes_goes(tmp_path):
+async def test_who_publishes_goes(server):
     """
-    What others publish comes as before
+    Reads at the end of a connection never wait, so nothing else would run
     """
-    ends = []
-    real = asyncio.StreamReader.read
-
-    async def read(self, size=-1):
-        data = await real(self, size)
-        if not data:
-            ends.append(self)
-        if len(ends) > 100:
-            # Nothing else would run
-            raise ConnectionError("It reads on at the end")
-        return data
-
-    with patch.object(asyncio.StreamReader, "read", read):
-        await _publish_three_times(tmp_path)
-    assert len(ends) == len(set(ends)) == 3
+    pieces = [salt.payload.dumps({"number": 1}), salt.payload.dumps({"number": 2})]
+    reader, writer = MagicMock(), MagicMock()
+    # The last one is never asked for
+    reader.read = AsyncMock(side_effect=[*pieces, b"", AssertionError("read again")])
+    server._pub_payload = AsyncMock()
+    await server.pull_handler(reader, writer)
+    assert server._pub_payload.await_count == 2
+    assert writer.close.called
 
 
-async def _publish_three_times(tmp_path):
-    async with _server(tmp_path) as server, aiohttp.ClientSession() as session:
-        subscriber = await _subscriber(session, server)
-        for number in range(3):
-            await _publish(server, {"number": number})
-            message = await asyncio.wait_for(subscriber.receive_bytes(), 30)
-            assert salt.payload.loads(message) == {"number": number}
+def _subscriber(server, send, waiting):
+    ws = MagicMock(send_bytes=send)
+    transport = MagicMock()
+    transport.get_write_buffer_size.return_value = waiting
+    server.clients.add(ws)
+    getattr(server, "_transports", {})[ws] = transport
+    return ws, transport
 
 
-async def test_subscribers_that_do_not_read(tmp_path, caplog):
+@pytest.mark.parametrize("size, waiting", [(10, 1), (10**6, 0)])
+async def test_subscribers_that_do_not_read(server, caplog, size, waiting):
     """
     They are disconnected at once, and the others get everything in order
     """
-    async with _server(tmp_path) as server, aiohttp.ClientSession() as session:
-        subscriber = await _subscriber(session, server)
-        request = b"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n"
-        request += b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        request += b"Sec-WebSocket-Key: " + b"A" * 22 + b"==\r\n\r\n"
-        stuck = []
-        for _ in range(3):
-            sock = socket.create_connection(("127.0.0.1", server.pub_port))
-            sock.sendall(request)
-            stuck.append(sock)
-        while len(server.clients) < 4:
-            await asyncio.sleep(0.01)
-        with patch.object(server, "patience", 0.5):
-            for number in range(40):
-                await server.publish_payload(b"%d" % number * [500000, 1][number % 2])
-                message = await asyncio.wait_for(subscriber.receive_bytes(), 30)
-                assert salt.payload.loads(message).startswith(str(number))
-        assert len(server.clients) == 1
-        assert caplog.text.count("does not read, and is disconnected") == 3
-        for sock in stuck:
-            sock.close()
+
+    async def never(payload):
+        await asyncio.Event().wait()
+
+    stuck = [_subscriber(server, never, waiting) for _ in range(3)]
+    good = AsyncMock()
+    _subscriber(server, good, 0)
+    with patch.object(server, "patience", 0.1, create=True):
+        for number in range(3):
+            await asyncio.wait_for(server.publish_payload([number] * size), 60)
+    sent = [salt.payload.loads(call.args[0])[0] for call in good.await_args_list]
+    assert sent == [0, 1, 2]
+    assert len(server.clients) == 1
+    assert all(transport.abort.called for _, transport in stuck)
+    assert caplog.text.count("does not read, and is disconnected") == 3
+
+
+async def test_a_subscriber_that_has_gone(server):
+    """
+    It is forgotten
+    """
+    _subscriber(server, AsyncMock(side_effect=ConnectionError("lost")), 0)
+    await server.publish_payload("payload")
+    assert not server.clients
 
 
 @pytest.mark.parametrize(
