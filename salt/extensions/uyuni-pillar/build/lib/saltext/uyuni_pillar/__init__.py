@@ -1,3 +1,0 @@
-"""
-Move the pillars of Uyuni from files to PostgreSQL, and see that they are the same.
-"""
