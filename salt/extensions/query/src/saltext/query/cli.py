@@ -67,7 +67,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         except (SaltException, OSError, SystemExit):
             pass
         # item_types() would import twice as much of Salt
-        known = saltext.query.loader.names(opts, "query_types", "item_type")
+        known = saltext.query.loader.names(opts, "query_types")
         text = f"{self.description}. Types: {', '.join(known)}."
         return formatter.format_description(text)
 

@@ -3,13 +3,6 @@ What the modules that find locks share.
 """
 
 
-def accepted(context):
-    """
-    Yield the ids of minions whose key is accepted.
-    """
-    yield from context.accepted()
-
-
 def of_minion(minion, name, **more):
     """
     Return a lock that is on a minion.
@@ -18,3 +11,16 @@ def of_minion(minion, name, **more):
     :param str name: what is locked
     """
     return {"object": name, "node": minion, "owner": [minion], **more}
+
+
+def grains(context, name):
+    """
+    Yield the id of each minion with an accepted key, a grain of it, and when it told that.
+
+    :param str name: the name of the grain
+    """
+    context.want([f"grains:{name}"])
+    for minion in context.accepted():
+        found = (context.read("grains", minion) or {}).get(name)
+        if found is not None:
+            yield minion, found, context.documents.updated("grains", minion)

@@ -38,18 +38,23 @@ class Lock(Item):
 
 def _items(context, names):
     """
-    Look only where the filter may find something.
+    Look only where the filter may find something. A module that can't be loaded there is an
+    error: nobody would miss its locks.
     """
+
+    def may_have(type_):
+        if names is not None:
+            return any(name.startswith(type_ + "/") for name in names)
+        return context.filter.holds(Lock(context, type_, None)) is not False
+
     found = []
     loaded = saltext.query.loader.modules(context.opts, "query_locks")
-    types = saltext.query.loader.names(context.opts, "query_locks", "locks")
-    _check(context, loaded, names)
-    for type_ in types:
-        if context.filter is not None and not _may_have(context, type_, names):
-            continue
-        if f"{type_}.needs" in loaded:
-            with of_site(f"locks {type_}"):
-                context.want(map(":".join, loaded[f"{type_}.needs"]()))
+    types = saltext.query.loader.names(context.opts, "query_locks")
+    wrong = saltext.query.loader.problems(context.opts, "query_locks")
+    for type_, told in wrong.items():
+        if may_have(type_):
+            raise QueryError(f"{told}; it finds locks.")
+    for type_ in filter(may_have, types):
         with of_site(f"locks {type_}"):
             for info in loaded[f"{type_}.locks"](context):
                 if not isinstance(info, dict) or not isinstance(
@@ -59,31 +64,6 @@ def _items(context, names):
                 found.append(Lock(context, type_, info))
     found.sort(key=lambda lock: saltext.query.compare.text_key(lock.name))
     yield from found
-
-
-def _check(context, loaded, names):
-    """
-    Raise an error for a module that can't be loaded: nobody would miss its locks. One whose
-    ``__virtual__`` refuses it knows that it has none.
-    """
-    refused = saltext.query.loader.unloaded(context.opts, "query_locks")
-    for type_, told in refused.items():
-        if context.filter is None or _may_have(context, type_, names):
-            raise QueryError(f"{told}; a module there finds locks.")
-    for type_, reason in loaded.missing_modules.items():
-        if isinstance(reason, BaseException) and (
-            context.filter is None or _may_have(context, type_, names)
-        ):
-            told = saltext.query.loader.wrong(
-                context.opts, "query_locks", type_, "locks"
-            )
-            raise QueryError(f"{told}; it finds locks.")
-
-
-def _may_have(context, type_, names):
-    if names is not None:
-        return any(name.startswith(type_ + "/") for name in names)
-    return context.filter.holds(Lock(context, type_, None)) is not False
 
 
 def _age(lock):
