@@ -483,8 +483,9 @@ def test_a_minion_has_nobody_asked(ask_as_minion, field, tgt, where):
     """
     Wherever the field is named, and also if no node is left that would be asked.
     """
-    with answering({"web1": {}}) as fleet, pytest.raises(
-        QueryRightsError, match="ask minions"
+    with (
+        answering({"web1": {}}) as fleet,
+        pytest.raises(QueryRightsError, match="ask minions"),
     ):
         if where == "count":
             query.count("node", [field], tgt=tgt)

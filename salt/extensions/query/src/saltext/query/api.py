@@ -2,6 +2,8 @@
 What a program asks: see :mod:`saltext.query`, which has these functions too.
 """
 
+import itertools
+
 import saltext.query.compare
 import saltext.query.context
 import saltext.query.dynamic
@@ -27,7 +29,7 @@ def item_types(opts):
     Return the names of the item types: ``instance``, ``job``, ``lock``, ``node``, ``os``,
     ``package``, and those that the site has added, see :mod:`saltext.query.loader`.
     """
-    return saltext.query.loader.names(opts, "query_types", "item_type")
+    return saltext.query.loader.names(opts, "query_types")
 
 
 def item_type(opts, what):
@@ -43,7 +45,6 @@ def item_type(opts, what):
         opts,
         "query_types",
         what,
-        "item_type",
         f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}.",
     )
     with of_site(f"item type {what}"):
@@ -86,7 +87,8 @@ def items(
     :param tgt: which nodes are meant besides, as a target of Salt's
     :param str tgt_type: the type of the target
     :param Caller caller: who asks, by default the user that the master runs as
-    :param callable room: takes a row and returns whether there is room for it
+    :param callable room: takes the definitions of the columns, and returns a function that
+        takes a row and returns whether there is room for it
     :param dict live: how minions are asked: ``live_timeout`` and others, see
         :mod:`saltext.query.live`
 
@@ -108,9 +110,15 @@ def items(
     """
     query = prepare(opts, what, fields, filter_, sort)
     saltext.query.engine.check_paging(limit, offset)
-    target = _target(what, tgt, tgt_type)
+    target = None
+    if tgt is not None:
+        if what != "node":
+            raise QueryError(
+                "Give a target for nodes only: other types are no minions."
+            )
+        target = saltext.query.target.Target(tgt, tgt_type)
     context = query.context(opts, caller=caller, target=target, live=live)
-    page = query.run(context, limit, offset, room)
+    page = query.run(context, limit, offset, room and room(query.definitions()))
     ret = Rows({"fields": query.definitions(), "data": page.rows})
     if limit is not None or offset or page.next is not None:
         ret.update(total=page.total, offset=offset, next=page.next)
@@ -146,32 +154,20 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     plain, functions = saltext.query.groups.split(fields)
     if functions:
         names = [name for _, name in functions]
-        found = prepare(opts, what, names).definitions()
-        saltext.query.groups.check(functions, found)
+        saltext.query.groups.check(functions, prepare(opts, what, names).definitions())
         fields = [*plain, *names]
     found = items(opts, what, fields, filter_, **more)
     ret = Rows(saltext.query.groups.count(found, functions, sort))
     rows = ret["data"]
     kept = rows[offset : None if limit is None else offset + limit]
     if room is not None:
-        for place, row in enumerate(kept):
-            if not room(row):
-                del kept[place:]
-                break
+        kept = list(itertools.takewhile(room(ret["fields"]), kept))
     ret.update(data=kept, total=len(rows))
     if limit is not None or offset or len(kept) < len(rows):
         # groups are gone on with by their number
         end = offset + len(kept)
         ret.update(offset=offset, next=end if kept and end < len(rows) else None)
     return ret
-
-
-def _target(what, tgt, tgt_type):
-    if tgt is None:
-        return None
-    if what != "node":
-        raise QueryError("Give a target for nodes only: other types are no minions.")
-    return saltext.query.target.Target(tgt, tgt_type)
 
 
 def prepare(opts, what, fields, filter_=None, sort=None):

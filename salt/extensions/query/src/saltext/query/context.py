@@ -3,11 +3,13 @@ What the items of one query share: the master's options, the data that is asked 
 what has been read once for all of them.
 """
 
+import functools
 import importlib
 
 import saltext.query.caller
 import saltext.query.compare
 import saltext.query.documents
+import saltext.query.filters
 import saltext.query.loader
 from saltext.query.errors import of_site
 
@@ -42,15 +44,13 @@ class Context:
         self.wanted = {}
         self.want(needs)
         self.documents = saltext.query.documents.Documents(opts)
+        self.filter = saltext.query.filters.Filter(None, {})
         self.live = None
         self.live_names = []
         self.absent = []
         self.too_large = set()
-        self.left_out = 0
-        self.undecided = 0
-        self.untold = 0
+        self.left_out = self.undecided = self.untold = 0
         self._sources = {}
-        self.filter = None
 
     def want(self, needs):
         """
@@ -90,14 +90,13 @@ class Context:
                 self.opts,
                 "query_sources",
                 name,
-                "source",
                 f"Add a module {name!r:.80} to query_sources: an item type asks for it.",
             )
             with of_site(f"source {name}"):
                 self._sources[name] = found(self)
         return self._sources[name]
 
-    @property
+    @functools.cached_property
     def keys(self):
         """
         The state of each minion's key.

@@ -69,40 +69,16 @@ class Order:
     :raises QueryError: if something is wrong with it
 
     :ivar list fields: the fields that it looks at
+    :ivar list turned: for each, whether the order is turned round
     """
 
     def __init__(self, sort, known):
         found = split(sort)
         self.fields = [known.get(name, "Sort") for name, _ in found]
-        self._turned = [turned for _, turned in found]
-
-    def __bool__(self):
-        return bool(self.fields)
-
-    def asks(self):
-        """
-        Return whether it takes what minions answer.
-        """
-        return any("live" in field.sources() for field in self.fields)
+        self.turned = [turned for _, turned in found]
 
     def keys(self, item):
         """
         Return what to sort an item by.
         """
         return [key(field.cell(item)) for field in self.fields]
-
-    def in_order(self, decorated):
-        """
-        Return pairs of keys and of what has them in the order of the keys.
-        """
-        return ordered(decorated, self._turned)
-
-    def sorted(self, items, made):
-        """
-        Return what is made of items, in the order of the items.
-
-        :param items: items, in natural order of their names
-        :param callable made: takes an item and returns what to keep of it
-        """
-        decorated = [(self.keys(item), made(item)) for item in items]
-        return [kept for _, kept in self.in_order(decorated)]

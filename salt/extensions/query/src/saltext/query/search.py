@@ -50,9 +50,10 @@ def limited(seconds):
     """
     Return a context that ends when its processor time is up. In a thread it has no limit.
 
+    :param seconds: the limit, or None for none
     :raises QueryError: if the time is up
     """
-    if not in_main_thread():
+    if seconds is None or not in_main_thread():
         yield
         return
 

@@ -10,9 +10,10 @@ Fields that ask minions take his own right to run their functions, and pillars t
 right to run the runner ``cache.pillar``.
 """
 
+import functools
+
 import saltext.query
 import saltext.query.caller
-import saltext.query.groups
 import saltext.query.order
 from saltext.query.errors import QueryError
 from saltext.query.kinds import PENDING, UNAVAIL
@@ -96,7 +97,7 @@ def items(
         tgt,
         tgt_type,
         caller=_caller(),
-        room=_Room(what, fields, filter, tgt),
+        room=functools.partial(_Room, _most(what, fields, filter, tgt)),
         live={} if live_timeout is None else {"live_timeout": live_timeout},
     )
 
@@ -138,11 +139,11 @@ def count(
         tgt=tgt,
         tgt_type=tgt_type,
         caller=_caller(),
-        room=_Room(what, fields, filter, tgt),
+        room=functools.partial(_Room, _most(what, fields, filter, tgt)),
     )
 
 
-def _room(request):
+def _most(*request):
     """
     Return how large the answer to a request may be, which is in the same event.
     """
@@ -158,15 +159,10 @@ class _Room:
     How much room for rows there is in the event of an answer.
     """
 
-    def __init__(self, what, fields, *more):
-        most = _room([what, fields, *more])
-        plain, functions = saltext.query.groups.split(fields)
-        names = fields
-        if functions:
-            names = [*plain, *[name for _, name in functions]]
-        definitions = saltext.query.prepare(__opts__, what, names).definitions()
-        self.left = most - len(salt.payload.dumps(definitions))
-        self.left -= min(_FRAME, most // 20)
+    def __init__(self, most, definitions):
+        self.left = (
+            most - len(salt.payload.dumps(definitions)) - min(_FRAME, most // 20)
+        )
         self.whole = self.left
 
     def __call__(self, row):
@@ -205,7 +201,7 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
     """
     names = saltext.query.order.names(fields)
     ret = saltext.query.fields(__opts__, what, names, caller=_caller())
-    if len(salt.payload.dumps(ret)) > _room([what, fields]):
+    if len(salt.payload.dumps(ret)) > _most(what, fields):
         raise QueryError(
             "Ask for some fields by their names: there are more than can be sent."
         )

@@ -72,7 +72,7 @@ def _items(context, names):
                 continue
             for version in versions:
                 one = Package(context, name, minion, version, manager, held)
-                if context.filter is None or context.filter.holds(one) is not False:
+                if context.filter.holds(one) is not False:
                     found.append(one)
     key = saltext.query.compare.text_key
     # most minions have the same packages
