@@ -7,6 +7,8 @@ functions do not wait is looked up where it looks.
 
 import functools
 
+from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+
 import salt.loader
 from salt.exceptions import CommandExecutionError
 
@@ -38,6 +40,7 @@ class Queue:
     :param dict opts: the master's options
 
     :ivar bool enabled: whether there is a job handler
+    :ivar Missing nothing: what stands for an answer that is not there
     """
 
     def __init__(self, opts):
@@ -45,6 +48,7 @@ class Queue:
         self.enabled = bool(opts.get("rate_limiting")) and (
             "job_handler.list" in self._runner
         )
+        self.nothing = MISSING_NODATA if self.enabled else MISSING_UNAVAIL
         self._silent = False
 
     @functools.cached_property

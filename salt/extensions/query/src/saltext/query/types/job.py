@@ -11,8 +11,6 @@ from saltext.query.item import Item, ItemType, grain, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 from saltext.query.sources.job_cache import has_failed, started
 
-_UTC = datetime.timezone.utc
-
 
 class Job(Item):
     """
@@ -74,10 +72,8 @@ class Job(Item):
         """
         Return what the job handler knows of it while it waits, or why it knows nothing.
         """
-        if not self.queue.enabled:
-            return MISSING_UNAVAIL
         if self.queue.waiting is None:
-            return MISSING_NODATA
+            return self.queue.nothing
         return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
 
 
@@ -98,26 +94,18 @@ def _fun(job):
 
 def _metadata(job):
     args = job.load.get("arg")
-    places = (
-        job.load,
-        job.load.get("kwargs"),
-        *(args if isinstance(args, list) else ()),
-    )
-    for one in places:
+    args = args if isinstance(args, list) else []
+    for one in (job.load, job.load.get("kwargs"), *args):
         if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
             return one["metadata"]
     return None
 
 
 def _end(job):
-    found = job.source.ended(job.name)
-    for form in ("%Y, %b %d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f"):
-        try:
-            parsed = datetime.datetime.strptime(found or "", form)
-            return parsed.replace(tzinfo=_UTC).timestamp()
-        except ValueError:
-            continue
-    return None
+    found = datetime.datetime.strptime(
+        job.source.ended(job.name), "%Y, %b %d %H:%M:%S.%f"
+    )
+    return found.replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
 def _returned(job):
@@ -129,20 +117,13 @@ def _returned(job):
     return sorted(set(job.returned).intersection(job.minions))
 
 
-def _others(job):
-    return sorted(set(job.returned).difference(job.minions or job.returned))
-
-
 def _failed(job):
     return sum(one is not None and has_failed(one) for one in job.results.values())
 
 
 def _retcodes(job):
-    return {
-        minion: result.get("retcode")
-        for minion, result in job.results.items()
-        if result is not None
-    }
+    found = job.results.items()
+    return {minion: one.get("retcode") for minion, one in found if one is not None}
 
 
 def _success(job):
@@ -177,20 +158,14 @@ def _line(key):
 
 
 def _running(job):
-    if not job.queue.enabled:
-        return MISSING_UNAVAIL
     state = job.queue.show(job.name)
-    return MISSING_NODATA if state is None else state["running_on"]
+    return job.queue.nothing if state is None else state["running_on"]
 
 
 def _capacity(key):
     def get(job):
-        if not job.queue.enabled:
-            return MISSING_UNAVAIL
         status = job.queue.status
-        if status is None:
-            return MISSING_NODATA
-        return grain({**status, **status["capacity"]}, key)
+        return job.queue.nothing if status is None else status["capacity"].get(key)
 
     return get
 
@@ -240,7 +215,9 @@ _KNOWN = read(
         "exp_list": operator.attrgetter("minions"),
         "ret_cnt": lambda job: len(_returned(job)),
         "ret_list": _returned,
-        "extra_list": _others,
+        "extra_list": lambda job: (
+            sorted(set(job.returned).difference(job.minions or job.returned))
+        ),
         "missing_list": operator.attrgetter("missing"),
         "fail_cnt": _failed,
         "retcodes": _retcodes,

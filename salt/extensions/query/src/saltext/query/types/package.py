@@ -56,12 +56,10 @@ def _items(context, names):
     found = []
     for minion in context.accepted():
         inventory, listed = context.source("resources").mine(minion, *FUNCTIONS)
-        if not isinstance(inventory, dict):
-            inventory = {}
+        inventory = inventory if isinstance(inventory, dict) else {}
         family = (context.read("grains", minion) or {}).get("os_family")
-        manager = _MANAGERS.get(inventory.get("platform")) or (
-            _FAMILIES.get(family) if isinstance(family, str) else None
-        )
+        manager = _MANAGERS.get(str(inventory.get("platform")))
+        manager = manager or _FAMILIES.get(str(family))
         packages = inventory.get("packages")
         packages = packages if isinstance(packages, dict) else listed
         if not isinstance(packages, dict):
