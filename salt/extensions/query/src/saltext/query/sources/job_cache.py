@@ -86,19 +86,15 @@ class LocalJobs:
         """
         Return the ids of all jobs.
         """
-        ret = []
         for top in self.files.entries(self.root):
             for final in self.files.entries(top.path) if top.is_dir() else ():
-                jid = self.files.read(final.path + "/jid")
+                jid = self.files.read(final.path + "/jid", bytes.decode)
                 if not jid:
                     load = self.files.project(final.path + "/.load.p", {"jid"})
                     jid = (load or {}).get("jid")
-                else:
-                    jid = jid.decode("utf-8", "replace")
                 if jid:
-                    ret.append(str(jid))
-                    self._folders[ret[-1]] = final.path
-        return ret
+                    self._folders[str(jid)] = final.path
+        return list(self._folders)
 
     def has(self, jid):
         """
@@ -114,9 +110,8 @@ class LocalJobs:
         """
         Return what was published, as far as it is wanted, or None.
         """
-        return (
-            self.files.project(self.folder(jid) + "/.load.p", wanted | {"jid"}) or None
-        )
+        path = self.folder(jid) + "/.load.p"
+        return self.files.project(path, wanted | {"jid"}) or None
 
     def minions(self, jid):
         """
@@ -124,11 +119,10 @@ class LocalJobs:
         """
         ret = None
         for entry in self.files.entries(self.folder(jid)):
-            if not _MINIONS.fullmatch(entry.name):
-                continue
-            found = self.files.read(entry.path, unpack)
-            if isinstance(found, (list, tuple)):
-                ret = (ret or set()).union(one for one in found if isinstance(one, str))
+            if _MINIONS.fullmatch(entry.name):
+                found = self.files.read(entry.path, unpack)
+                if isinstance(found, (list, tuple)):
+                    ret = (ret or set()).union(map(str, found))
         return None if ret is None else sorted(ret)
 
     def returned(self, jid):
@@ -162,8 +156,8 @@ class LocalJobs:
         """
         Return when the job ended as the master wrote it down, or None.
         """
-        found = self.files.read(self.folder(jid) + "/endtime")
-        return None if found is None else found.decode("utf-8", "replace").strip()
+        found = self.files.read(self.folder(jid) + "/endtime", bytes.decode)
+        return found and found.strip()
 
     def is_batch(self, jid):
         """
@@ -174,7 +168,8 @@ class LocalJobs:
 
 class ReturnerJobs:
     """
-    The jobs of any other returner that the master keeps its jobs in.
+    The jobs of any other returner that the master keeps its jobs in: the methods are those
+    of :class:`LocalJobs`.
     """
 
     def __init__(self, opts):
@@ -199,47 +194,26 @@ class ReturnerJobs:
         return found if isinstance(found, dict) else {}
 
     def ids(self):
-        """
-        Return the ids of all jobs.
-        """
         return [str(jid) for jid in self._call("get_jids")]
 
     def has(self, jid):
-        """
-        Return whether there is such a job.
-        """
         return bool(self._call("get_load", jid))
 
     def load(self, jid, wanted):
-        """
-        Return what was published, as far as it is wanted, or None.
-        """
         found = self._call("get_load", jid)
         return {key: found[key] for key in wanted if key in found} if found else None
 
     def minions(self, jid):
-        """
-        Return the minions that the job was for, or None.
-        """
         found = self._call("get_load", jid).get("Minions")
         return sorted(found) if isinstance(found, (list, tuple)) else None
 
     def returned(self, jid):
-        """
-        Return the minions that have returned.
-        """
         return sorted(self._call("get_jid", jid))
 
     def result(self, jid, minion):
-        """
-        Return the result of a minion, or None.
-        """
         return self.results(jid).get(minion)
 
     def results(self, jid):
-        """
-        Return the result of each minion that has returned, None where there is none.
-        """
         return {
             minion: found if isinstance(found, dict) else None
             for minion, found in self._call("get_jid", jid).items()
@@ -247,9 +221,7 @@ class ReturnerJobs:
 
     @staticmethod
     def ended(_jid):
-        """
-        Return None: only the local job cache can be asked for this.
-        """
-        return
+        # only the local job cache can be asked for this
+        return None
 
     is_batch = ended
