@@ -57,11 +57,6 @@ _PLACE = ("query", "live")
 _MISSING = {one.cell[0]: one for one in (MISSING_OFFLINE, MISSING_UNAVAIL)}
 
 
-# ----------------------------------------------------------------------
-# What minions are asked. Each of these takes the answer and the job id, and returns a value.
-# ----------------------------------------------------------------------
-
-
 def _free(answer, _jid):
     for key in ("MemAvailable", "MemFree"):
         try:
@@ -77,7 +72,8 @@ def _running(answer, jid):
     return sum(1 for job in answer if isinstance(job, dict) and job.get("jid") != jid)
 
 
-#: For each piece of data, the function that minions run, and what to make of its answer.
+#: For each piece of data, the function that minions run, and what makes a value of its
+#: answer and the job id.
 PROBES = {
     "alive": (_PING, lambda _answer, _jid: True),
     "meminfo": ("status.meminfo", _free),
@@ -94,6 +90,11 @@ class Live:
     What minions have answered.
 
     :param list minions: those that were to be asked
+
+    :ivar dict answers: by minion and piece of data, a value or why there is none
+    :ivar dict reasons: for minions that have not got the job, why
+    :ivar age: how many seconds old the oldest answer is
+    :ivar int cached: how many minions were asked before
     """
 
     def __init__(self, minions):
@@ -101,7 +102,7 @@ class Live:
         self.answers = {}
         self.reasons = {}
         self.age = 0
-        self.cached = set()
+        self.cached = 0
 
     def of_minion(self, minion, key):
         """
@@ -132,7 +133,7 @@ class Live:
             "answered": len(self.minions) - offline - not_asked,
             "offline": offline,
             "not_asked": not_asked,
-            "cached": len(self.cached),
+            "cached": self.cached,
             "age": int(math.ceil(self.age)),
             "reasons": told,
         }
@@ -162,20 +163,20 @@ def ask(context, minions, keys):
     keys = [key for key in PROBES if key in keys]
     live = Live(minions)
     limit = int(settings["live_limit"])
-    for minion in minions[limit:]:
-        live.reasons[minion] = _TOO_MANY
-        live.answers.update({(minion, key): MISSING_NODATA for key in keys})
+    live.reasons.update(dict.fromkeys(minions[limit:], _TOO_MANY))
+    live.answers.update(
+        {(minion, key): MISSING_NODATA for minion in minions[limit:] for key in keys}
+    )
     minions = minions[:limit]
     if not minions or not keys:
         return live
     context.caller.check_run([PROBES[key][0] for key in keys], minions)
     seconds = settings["live_cache"]
-    left = _take(context, live, minions, keys, seconds) if seconds else minions
+    left = _take(context, live, minions, keys, seconds)
     if left:
         with Client(context, settings["live_timeout"]) as client:
             _ask(live, client, left, keys)
-        if seconds:
-            _keep(context, live, left, keys, seconds)
+        _keep(context, live, left, keys, seconds)
     return live
 
 
@@ -196,6 +197,7 @@ def _ask(live, client, minions, keys):
             # what has come already counts
             log.warning("Silent minions could not be pinged: %s", exc)
             first.leave_out(_UNKNOWN)
+    live.reasons.update(first.unasked)
     for minion in minions:
         answers = first.answers.get(minion)
         lives = True if answers is not None else None
@@ -203,7 +205,6 @@ def _ask(live, client, minions, keys):
             lives = minion in ping.answers
         for key in keys:
             live.answers[minion, key] = _value(key, answers, lives, first.jid)
-        live.reasons[minion] = first.unasked.get(minion, _LATE)
 
 
 def _value(key, answers, lives, jid):
@@ -244,11 +245,9 @@ class _Job:
 
         :param minions: their ids, by default all that have not answered
         """
-        for minion in self.missing.intersection(
-            self.missing if minions is None else minions
-        ):
-            self.missing.discard(minion)
-            self.unasked[minion] = reason
+        left = self.missing if minions is None else self.missing.intersection(minions)
+        self.missing = self.missing - left
+        self.unasked.update(dict.fromkeys(left, reason))
 
     def read(self, excluded, waiting, reason):
         """
@@ -365,17 +364,6 @@ class Client:
             job.leave_out(job.waits)
             self.queue.cancel(job.jid)
 
-    def _follow(self, job):
-        now = news = self.clock()
-        until = now + self.seconds
-        while job.missing:
-            end = until if job.waits else min(until, news + self.patience)
-            if now >= end:
-                return
-            if self._hear(job, max(0.01, min(_STEP, end - now))):
-                news = self.clock()
-            now = self.clock()
-
     def _publish(self, minions, functions):
         one = len(functions) == 1
         try:
@@ -387,6 +375,8 @@ class Client:
                 timeout=max(1, int(self.seconds)),
                 listen=True,
             )
+        except _QUEUE_FULL:
+            raise
         except (
             salt.exceptions.AuthenticationError,
             salt.exceptions.AuthorizationError,
@@ -397,9 +387,18 @@ class Client:
                 f" at publisher_acl, publisher_acl_blacklist and sudo_acl ({exc})."
             ) from exc
         except (salt.exceptions.SaltException, OSError) as exc:
-            if isinstance(exc, _QUEUE_FULL):
-                raise
             raise _down(exc) from exc
+
+    def _follow(self, job):
+        now = news = self.clock()
+        until = now + self.seconds
+        while job.missing:
+            end = until if job.waits else min(until, news + self.patience)
+            if now >= end:
+                return
+            if self._hear(job, max(0.01, min(_STEP, end - now))):
+                news = self.clock()
+            now = self.clock()
 
     def _hear(self, job, wait):
         """
@@ -408,10 +407,7 @@ class Client:
         begun = self.clock()
         tag = f"salt/job/{job.jid}/ret/"
         event = self._client.event.get_event(
-            wait=wait,
-            tag=re.escape(tag),
-            match_type="regex",
-            full=True,
+            wait=wait, tag=re.escape(tag), match_type="regex", full=True
         )
         if event is not None:
             self._early = 0
@@ -440,26 +436,27 @@ def _down(exc):
     )
 
 
-# ----------------------------------------------------------------------
-# What minions have answered a moment ago, for the next page and the next call: by key and
-# minion the time, why there is no value, and the value
-# ----------------------------------------------------------------------
-
-
 def _stored(context, seconds):
-    ret = {}
+    """
+    Return what minions have answered a moment ago, for the next page and the next call: by
+    piece of data and minion the time, why there is no value, and the value.
+    """
     try:
-        found = context.documents.cache.fetch(*_PLACE)
-        for key, minions in (found or {}).items():
-            for minion, (then, missing, value) in minions.items():
-                if context.now - seconds <= then <= context.now:
-                    ret[key, minion] = (then, missing, value)
+        found = context.documents.cache.fetch(*_PLACE) if seconds else {}
+        return {
+            key: {
+                minion: (then, missing, value)
+                for minion, (then, missing, value) in minions.items()
+                if 0 <= context.now - then <= seconds
+            }
+            for key, minions in (found or {}).items()
+        }
     except (OSError, salt.exceptions.SaltException, ValueError) as exc:
         log.warning("Could not read what minions have answered before: %s", exc)
     except (AttributeError, TypeError):
         # of another version
-        return {}
-    return ret
+        pass
+    return {}
 
 
 def _take(context, live, minions, keys, seconds):
@@ -469,14 +466,14 @@ def _take(context, live, minions, keys, seconds):
     left = []
     known = _stored(context, seconds)
     for minion in minions:
-        found = [known.get((key, minion)) for key in keys]
+        found = [known.get(key, {}).get(minion) for key in keys]
         if None in found:
             left.append(minion)
             continue
         for key, (then, missing, value) in zip(keys, found):
             live.age = max(live.age, context.now - then)
             live.answers[minion, key] = _MISSING[missing] if missing else value
-        live.cached.add(minion)
+        live.cached += 1
     return left
 
 
@@ -484,18 +481,18 @@ def _keep(context, live, minions, keys, seconds):
     """
     Keep answers, and forget those that are too old: not what nobody was asked.
     """
+    if not seconds:
+        return
     # another query may have asked meanwhile
     known = _stored(context, seconds)
-    for minion in minions:
-        for key in keys:
-            value = live.of_minion(minion, key)
+    for key in keys:
+        for minion in minions:
+            value = live.answers[minion, key]
             missing = value.cell[0] if isinstance(value, Missing) else 0
             if value is not MISSING_NODATA:
-                known[key, minion] = (context.now, missing, None if missing else value)
-    ret = {}
-    for (key, minion), entry in known.items():
-        ret.setdefault(key, {})[minion] = entry
+                entry = context.now, missing, None if missing else value
+                known.setdefault(key, {})[minion] = entry
     try:
-        context.documents.cache.store(*_PLACE, ret)
+        context.documents.cache.store(*_PLACE, known)
     except (OSError, salt.exceptions.SaltException) as exc:
         log.warning("Could not keep what minions have answered: %s", exc)
