@@ -16,19 +16,15 @@ _NOTES = {
     "damaged": "{} documents of the cache are damaged and look like no data: see the log",
     "too_large": "{} values are larger than a query shows, and look like not available",
 }
-_QUOTED = ('"', "\r", "\n")
 
 
 def quoted(text, separator):
     """
     Return a text as a value of CSV: in quotes if a reader would take it apart.
     """
-    if (
-        separator in text
-        or any(one in text for one in _QUOTED)
-        # a reader may take blanks away
-        or text != text.strip()
-    ):
+    wrong = (separator, '"', "\r", "\n")
+    # a reader may take blanks away
+    if separator and (any(one in text for one in wrong) or text != text.strip()):
         return '"' + text.replace('"', '""') + '"'
     return text
 
@@ -41,23 +37,14 @@ def csv(response, shown, headers=True):
 
     :param callable shown: takes a text and returns it as the output can show it
     """
-    if headers:
-        names = [one["name"] for one in response["fields"]]
-        yield ",".join(quoted(shown(name), ",") for name in names)
-    alone = len(response["fields"]) == 1
-    for row in response["data"]:
-        texts = [_csv_value(cell, shown) for cell in row]
+    rows = [[(NORMAL, one["name"]) for one in response["fields"]]] if headers else []
+    for row in (*rows, *response["data"]):
+        texts = [
+            found if isinstance(found, str) else json.dumps(found, sort_keys=True)
+            for found in ["" if status else found for status, found in row]
+        ]
         # an empty line is no row to most readers
-        yield '""' if alone and texts == [""] else ",".join(texts)
-
-
-def _csv_value(cell, shown):
-    status, value = cell
-    if status != NORMAL:
-        return ""
-    if not isinstance(value, str):
-        value = json.dumps(value, sort_keys=True)
-    return quoted(shown(value), ",")
+        yield ",".join(quoted(shown(one), ",") for one in texts) or '""' * len(texts)
 
 
 def json_lines(response):

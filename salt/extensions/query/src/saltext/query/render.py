@@ -27,10 +27,6 @@ COLOURS = {
     OFFLINE: "LIGHT_RED",
 }
 
-
-#: What sizes can be shown in: what suits each, or mebibytes, gibibytes and tebibytes.
-UNITS = {"h": None, "m": 1, "g": 1024, "t": 1024 * 1024}
-
 #: A column that is made narrower keeps at least so much.
 _LEAST_WIDTH = 12
 
@@ -43,17 +39,17 @@ def size(mebibytes, units="h"):
     """
     Return a size in mebibytes for people.
 
-    :param str units: one of :data:`UNITS`
+    :param str units: in what it is shown: in mebibytes (m), gibibytes (g), tebibytes (t), or
+        in what suits it, with its letter (h)
     """
     if units == "m":
         return str(mebibytes)
-    if units != "h":
-        return f"{mebibytes / UNITS[units]:.1f}"
-    if abs(mebibytes) < 1024:
-        return f"{mebibytes}M"
-    if abs(mebibytes) < 1024 * 1024:
-        return f"{mebibytes / 1024:.1f}G"
-    return f"{mebibytes / 1024 / 1024:.1f}T"
+    for letter, factor in (("t", 1024 * 1024), ("g", 1024)):
+        if units == letter:
+            return f"{mebibytes / factor:.1f}"
+        if units == "h" and abs(mebibytes) >= factor:
+            return f"{mebibytes / factor:.1f}{letter.upper()}"
+    return f"{mebibytes}M"
 
 
 def _time(seconds):
@@ -107,7 +103,7 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
     :param cell: a status and a value
     :param bool verbose: whether words stand for what is missing, or marks
     :param bool plain: whether sizes and times stay numbers
-    :param str units: one of :data:`UNITS`
+    :param str units: see :func:`size`
     """
     status, found = cell
     if status != NORMAL:
@@ -128,20 +124,13 @@ def known(response):
     """
     Return a response without the columns of unknown fields, and the names of these.
     """
-    kinds = [field["kind"] for field in response["fields"]]
-    if "unknown" not in kinds:
+    fields = response["fields"]
+    places = [place for place, one in enumerate(fields) if one["kind"] != "unknown"]
+    if len(places) == len(fields):
         return response, []
-    names = [one["name"] for one in response["fields"] if one["kind"] == "unknown"]
-
-    def keep(row):
-        return [one for one, kind in zip(row, kinds) if kind != "unknown"]
-
-    kept = dict(
-        response,
-        fields=keep(response["fields"]),
-        data=[keep(row) for row in response["data"]],
-    )
-    return kept, list(dict.fromkeys(names))
+    rows = [[row[place] for place in places] for row in (fields, *response["data"])]
+    names = [one["name"] for one in fields if one["kind"] == "unknown"]
+    return {**response, "fields": rows[0], "data": rows[1:]}, list(dict.fromkeys(names))
 
 
 def cut(text, width):
@@ -182,18 +171,20 @@ def lines(
     :param int width: how wide the terminal is. If the table is wider, the values of its widest
         columns are cut; if that is not enough, each item becomes a block with a line for each
         field. None if there is no terminal.
-    :param str units: one of :data:`UNITS`
+    :param str units: see :func:`size`
     """
     fields = response["fields"]
-    plain = separator is not None
-    titles = [shown(field["title"] or field["name"]) for field in fields]
-    kinds = [field["kind"] for field in fields]
-    table = [
-        [value(kind, cell, verbose, plain, units) for kind, cell in zip(kinds, row)]
-        for row in response["data"]
-    ]
     if not fields:
         return
+    kinds = [field["kind"] for field in fields]
+    plain = separator is not None
+    titles = [shown(field["title"] or field["name"]) for field in fields]
+    table = [(titles, [NORMAL] * len(fields))] if headers else []
+    for row in response["data"]:
+        texts = [
+            value(kind, cell, verbose, plain, units) for kind, cell in zip(kinds, row)
+        ]
+        table.append((texts, [status for status, _ in row]))
 
     def paint(text, status):
         if not colours or status == NORMAL:
@@ -201,54 +192,42 @@ def lines(
         return f"{colours[COLOURS.get(status, 'YELLOW')]}{text}{colours['ENDC']}"
 
     if plain:
-        if headers:
-            yield separator.join(_quoted(title, separator) for title in titles)
-        for row, cells in zip(table, response["data"]):
-            yield separator.join(
-                paint(_quoted(text, separator), cell[0])
-                for text, cell in zip(row, cells)
-            )
+        for texts, statuses in table:
+            texts = [saltext.query.formats.quoted(text, separator) for text in texts]
+            yield separator.join(map(paint, texts, statuses))
         return
-    if width is None:
-        table = [[cut(text, _MOST_CUT) for text in row] for row in table]
-    whole = [titles, *table] if headers else table
-    widths = [max(map(width_of, column)) for column in zip(*whole)] if whole else []
+    columns = zip(*[texts for texts, _ in table])
+    widths = [max(map(width_of, column)) for column in columns]
     if width is None:
         # one long value pads no other
+        cuts = [_MOST_CUT] * len(fields)
         widths = [min(one, _MOST_PADDED) for one in widths]
     else:
-        widths = fitted(widths, width - len(widths) + 1)
-        if widths is None:
-            yield from _blocks(titles, table, response["data"], paint)
-            return
-    right = [kind in NUMERIC and kind != "timestamp" for kind in kinds]
-
-    def line(row, statuses):
+        cuts = widths = fitted(widths, width - len(widths) + 1)
+    if widths is None:
+        longest = max(map(width_of, titles))
+        for number, (texts, statuses) in enumerate(table[headers:]):
+            if number:
+                yield ""
+            for title, text, status in zip(titles, texts, statuses):
+                fill = " " * (longest - width_of(title))
+                yield f"{title}:{fill} {paint(text, status)}"
+        return
+    for texts, statuses in table:
         parts = []
-        for place, text in enumerate(row):
-            if width is not None:
-                text = cut(text, widths[place])
+        for place, (text, kind) in enumerate(zip(texts, kinds)):
+            text = cut(text, cuts[place])
             fill = " " * (widths[place] - width_of(text))
             text = paint(text, statuses[place])
-            if right[place]:
-                parts.append(fill + text)
-            elif place + 1 < len(row):
-                parts.append(text + fill)
-            else:
-                parts.append(text)
-        return " ".join(parts)
-
-    if headers:
-        yield line(titles, [NORMAL] * len(titles))
-    for row, cells in zip(table, response["data"]):
-        yield line(row, [cell[0] for cell in cells])
+            if kind in NUMERIC and kind != "timestamp":
+                text = fill + text
+            elif place + 1 < len(texts):
+                text += fill
+            parts.append(text)
+        yield " ".join(parts)
     if "counted" in response:
-        groups = response.get("total", len(table))
+        groups = response.get("total", len(response["data"]))
         yield f"{response['counted']} items in {groups} groups"
-
-
-def _quoted(text, separator):
-    return saltext.query.formats.quoted(text, separator) if separator else text
 
 
 def fitted(widths, most):
@@ -256,29 +235,12 @@ def fitted(widths, most):
     Return widths of columns that are together at most ``most``: the widest ones give
     way. None if that would leave too little of them.
     """
-    widths = list(widths)
-    over = sum(widths) - most
-    while over > 0:
-        widest = max(widths)
-        if widest <= _LEAST_WIDTH:
+    widest = min(max(widths, default=0), max(most, 0))
+    while sum(min(one, widest) for one in widths) > most:
+        widest -= 1
+        if widest < _LEAST_WIDTH:
             return None
-        places = [place for place, one in enumerate(widths) if one == widest]
-        floor = max([_LEAST_WIDTH, *[one for one in widths if one < widest]])
-        for place in places:
-            step = min(widest - floor, -(-over // len(places)), over)
-            widths[place] -= step
-            over -= step
-    return widths
-
-
-def _blocks(titles, table, data, paint):
-    longest = max(map(width_of, titles))
-    for number, (row, cells) in enumerate(zip(table, data)):
-        if number:
-            yield ""
-        for title, text, cell in zip(titles, row, cells):
-            fill = " " * (longest - width_of(title))
-            yield f"{title}:{fill} {paint(text, cell[0])}"
+    return [min(one, widest) for one in widths]
 
 
 def definitions(response):
