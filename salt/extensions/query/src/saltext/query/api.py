@@ -14,7 +14,7 @@ import saltext.query.item
 import saltext.query.loader
 import saltext.query.target
 import saltext.query.text
-from saltext.query.errors import QueryError, QueryRightsError, of_site
+from saltext.query.errors import QueryError, of_site
 from saltext.query.kinds import KINDS
 
 try:
@@ -215,8 +215,7 @@ def fields(opts, what, names=None, caller=None):
     if names is None:
         names = list(query.itemtype.fields)
         if query.itemtype.dynamic is not None and reads:
-            pillars = _sees_pillars(context.caller)
-            names += saltext.query.dynamic.names(context, pillars)
+            names += saltext.query.dynamic.names(context)
         names.sort(key=saltext.query.compare.text_key)
     found = [
         query.known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
@@ -244,21 +243,12 @@ def _valueless(query, context):
     ]
     if not found or context.caller.only is not None:
         return {}
-    # pillars have been checked if a field is of one
-    others = saltext.query.dynamic.names(context, _sees_pillars(context.caller))
+    others = saltext.query.dynamic.names(context)
     return {
         name: saltext.query.field.similar(name, others)
         for name in found
         if name not in others
     }
-
-
-def _sees_pillars(caller):
-    try:
-        caller.check_pillars()
-    except QueryRightsError:
-        return False
-    return True
 
 
 def old_format(response):

@@ -63,10 +63,21 @@ class Caller:
         """
         return self.name
 
+    def sees_pillars(self):
+        """
+        Return whether he may see pillars.
+        """
+        return True
+
     def check_pillars(self):
         """
         :raises QueryRightsError: if he may not see pillars
         """
+        if not self.sees_pillars():
+            raise QueryRightsError(
+                f"{self.name} may not see pillars: leave them out, also in targets, or give"
+                f" him the runner {PILLARS} in external_auth."
+            )
 
     def check_run(self, functions, minions):
         """
@@ -116,41 +127,34 @@ class NamedCaller(Caller):
             return self.name
         return self.name if self.name.startswith(_FOR) else _FOR + self.name
 
-    def check_pillars(self):
+    def sees_pillars(self):
         check = salt.utils.minions.CkMinions(self.opts).runner_check
-        if not self.lists or not all(
+        return bool(self.lists) and all(
             check(one, PILLARS, {}) is True for one in self.lists
-        ):
-            raise QueryRightsError(
-                f"{self.name} may not see pillars: leave them out, or give him the"
-                f" runner {PILLARS} in external_auth."
-            )
+        )
 
     def check_run(self, functions, minions):
         check = salt.utils.minions.CkMinions(self.opts)
         blacklist = salt.acl.PublisherACL(
             self.opts.get("publisher_acl_blacklist") or {}
         )
-        if blacklist.user_is_blacklisted(self.name):
-            raise QueryRightsError(
-                f"{self.name} may not run {', '.join(functions)} on minions: leave out the"
-                " fields that ask them, or take him out of publisher_acl_blacklist."
-            )
         for function in functions:
-            if blacklist.cmd_is_blacklisted(function):
-                raise QueryRightsError(
-                    f"{self.name} may not run {function} on minions: leave out the fields"
-                    " that ask them, or take it out of publisher_acl_blacklist."
-                )
-            if not self.lists or not all(
+            if blacklist.user_is_blacklisted(self.name):
+                remedy = "take him out of publisher_acl_blacklist"
+            elif blacklist.cmd_is_blacklisted(function):
+                remedy = "take it out of publisher_acl_blacklist"
+            elif not self.lists or not all(
                 # these minions, also if the master finds none of them by their target
                 check.auth_check(one, function, [], minions, "list", minions=minions)
                 for one in self.lists
             ):
-                raise QueryRightsError(
-                    f"{self.name} may not run {function} on these minions: leave out the"
-                    " fields that ask them, or give him the function in external_auth."
-                )
+                remedy = "give him the function in external_auth"
+            else:
+                continue
+            raise QueryRightsError(
+                f"{self.name} may not run {function} on these minions: leave out the fields"
+                f" that ask them, or {remedy}."
+            )
 
 
 def of_runner(opts, name):

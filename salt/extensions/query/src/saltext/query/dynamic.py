@@ -178,30 +178,28 @@ def unwrapped(found):
     return found
 
 
-def names(context, pillars):
+def names(context):
     """
     Return the names of such fields, of a sample of the minions: those that most of them
-    have come first, and there are no more than answers have room for.
-
-    :param bool pillars: whether the caller may see pillars
+    have come first, and there are no more than answers have room for. Those of pillars are
+    there if the caller may see pillars.
     """
+    pillars = context.caller.sees_pillars()
     minions = context.accepted()
     counted = collections.Counter()
     for minion in minions[:: max(1, len(minions) // SAMPLE)][:SAMPLE]:
         own = set()
         for start, bank in BANKS.items():
-            if start == "pillar" and not pillars:
-                continue
-            document = context.documents.fetch(bank, minion)
-            _collect(start, document, 1 if bank == "mine" else _LEVELS, own)
+            if start != "pillar" or pillars:
+                document = context.documents.fetch(bank, minion)
+                _collect(start, document, 1 if bank == "mine" else _LEVELS, own)
         counted.update(own)
     room = MAX_CHARACTERS
     ret = []
     for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0])):
         room -= len(name) + _EACH
-        if room < 0:
-            break
-        ret.append(name)
+        if room >= 0:
+            ret.append(name)
     return sorted(ret)
 
 
@@ -209,11 +207,10 @@ def _collect(start, value, levels, ret):
     if not isinstance(value, dict) or levels == 0:
         return
     for key, inner in value.items():
-        if not isinstance(key, str) or not key or len(key) > _MAX_NAME // 4:
+        if not isinstance(key, str) or len(key) > _MAX_NAME // 4:
             continue
         if "" in key.split(".") or len(ret) >= _MAX_NAMES:
             continue
         name = f"{start}.{escaped(key)}"
         ret.add(name)
-        if isinstance(inner, dict) and inner:
-            _collect(name, inner, levels - 1, ret)
+        _collect(name, inner, levels - 1, ret)

@@ -1,13 +1,5 @@
 """
 What can be wrong with a query.
-
-* :class:`~salt.exceptions.CommandExecutionError`
-
-  * :class:`QueryError`: the request is wrong; nothing has been read
-
-    * :class:`QueryRightsError`: who asks may not have this
-
-  * :class:`QueryStoreError`: what it takes to answer can't be read or reached
 """
 
 import contextlib
@@ -20,7 +12,7 @@ log = logging.getLogger(__name__)
 
 class QueryError(CommandExecutionError):
     """
-    The request is wrong. The message says what to change.
+    The request is wrong, and nothing has been read. The message says what to change.
     """
 
 

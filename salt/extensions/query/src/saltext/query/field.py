@@ -14,9 +14,12 @@ from saltext.query.kinds import MISSING_UNAVAIL, NORMAL, UNKNOWN, Missing
 log = logging.getLogger(__name__)
 
 _UNKNOWN = Missing(UNKNOWN)
-_NAME = re.compile(r"[a-z0-9/._]+")
-_TITLE = re.compile(r"\S+")
-_DOC = re.compile(r"[A-Z].*[^.,?!\s]")
+_RULES = {
+    "name": re.compile(r"[a-z0-9/._]+"),
+    "title": re.compile(r"\S+"),
+    # one line that begins with a capital and has no full stop at its end
+    "doc": re.compile(r"[A-Z].*[^.,?!\s]"),
+}
 
 
 class Field:
@@ -100,12 +103,7 @@ class Field:
         """
         Return what clients get to know.
         """
-        return {
-            "name": self.name,
-            "title": self.title,
-            "kind": self.kind,
-            "doc": self.doc,
-        }
+        return {one: getattr(self, one) for one in ("name", "title", "kind", "doc")}
 
 
 class UnknownField(Field):
@@ -124,20 +122,16 @@ class Known:
     :param dict fields: those that all know, by name
     :param callable dynamic: finds others, see :class:`saltext.query.item.ItemType`
     :param dict kinds: the kinds of the fields of this site, by name
+
+    :ivar str first: the name of the field that is the items' name
     """
 
     def __init__(self, fields, dynamic=None, kinds=None):
         self.fields = fields
+        self.first = next(iter(fields), None)
         self._dynamic = dynamic
         self._kinds = kinds or {}
         self._made = {}
-
-    @property
-    def first(self):
-        """
-        The name of the field that is the items' name.
-        """
-        return next(iter(self.fields))
 
     def get(self, name, purpose):
         """
@@ -170,11 +164,10 @@ class Known:
         """
         Return the field of a name, or None.
         """
-        try:
-            ret = self.fields.get(name) or self._made.get(name)
-        except TypeError:
+        if not isinstance(name, str):
             return None
-        if ret is None and self._dynamic is not None and isinstance(name, str):
+        ret = self.fields.get(name) or self._made.get(name)
+        if ret is None and self._dynamic is not None:
             ret = self._dynamic(name, self._kinds)
             if ret is not None:
                 self._made[name] = ret
@@ -228,23 +221,19 @@ def table(*fields):
     """
     Return a dictionary of fields by name.
 
-    :raises ValueError: if a definition breaks the rules for names, titles, kinds or
-        docs, or two fields of one type have the same name or title
+    :raises ValueError: if a definition breaks the rules for names, titles or docs, or two
+        fields of one type have the same name or title
     """
     ret = {}
     titles = {}
     for field in fields:
-        if not _NAME.fullmatch(field.name):
-            raise ValueError(f"{field.name!r} is not a name for a field")
+        for what, rule in _RULES.items():
+            if not rule.fullmatch(getattr(field, what)):
+                raise ValueError(
+                    f"{getattr(field, what)!r} is no {what} of a field: {rule.pattern}"
+                )
         if field.name in ret:
             raise ValueError(f"two fields have the name {field.name!r}")
-        if not _TITLE.fullmatch(field.title):
-            raise ValueError(f"{field.title!r} is not a title for a field")
-        if not _DOC.fullmatch(field.doc):
-            raise ValueError(
-                f"the doc of {field.name!r} is not one line that begins with a capital and"
-                " has no full stop at its end"
-            )
         if field.alias_of is None:
             other = titles.setdefault(field.title.lower(), field.name)
             if other != field.name:
