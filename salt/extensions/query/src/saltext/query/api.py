@@ -217,10 +217,7 @@ def fields(opts, what, names=None, caller=None):
         if query.itemtype.dynamic is not None and reads:
             names += saltext.query.dynamic.names(context)
         names.sort(key=saltext.query.compare.text_key)
-    found = [
-        query.known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
-        for name in names
-    ]
+    found = [query.known.column(name.strip()) for name in names]
     loose = [field for field in found if field.loose]
     if loose and reads:
         if any("pillar" in field.sources() for field in loose):

@@ -10,7 +10,7 @@ import importlib
 import logging
 import os
 
-from saltext.query.files import Files, project, unpack
+from saltext.query.files import Files, project
 
 import salt.cache
 import salt.utils.data
@@ -114,17 +114,10 @@ class Documents:
             raise self.files.failed(exc) from exc
 
     def _fetch_file(self, bank, key, inside, wanted):
-        def convert(packed):
-            if wanted is not None:
-                more = _ENVELOPE if inside is None else set()
-                return project(packed, wanted | more, inside)
-            ret = unpack(packed)
-            ret = ret.get(inside) if inside and isinstance(ret, dict) else ret
-            if not isinstance(ret, dict):
-                raise ValueError("no mapping")
-            return ret
-
-        ret = self.files.read(self._path(bank, key), convert)
+        more = wanted
+        if wanted is not None and inside is None:
+            more = wanted | _ENVELOPE
+        ret = self.files.project(self._path(bank, key), more, inside)
         if ret is None or inside is not None or _ENVELOPE & (wanted or set()):
             return ret
         if ret.keys() == _ENVELOPE:

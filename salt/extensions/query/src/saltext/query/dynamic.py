@@ -46,8 +46,8 @@ class DynamicField(saltext.query.field.Field):
 
     loose = True
 
-    def __init__(self, name, title, doc, get, needs):
-        super().__init__(name, title, "other", doc, get, needs)
+    def __post_init__(self):
+        super().__post_init__()
         self._seen = set()
         self._is_read = False
 
@@ -121,7 +121,7 @@ def find(name, kinds):
     kind = kinds.get(name) or kinds.get(f"{start}.{raw}")
     if kind in saltext.query.kinds.KINDS and kind != "unknown":
         return saltext.query.field.Field(name, title, kind, doc, get, needs=needs)
-    return DynamicField(name, title, doc, get, needs)
+    return DynamicField(name, title, "other", doc, get, needs)
 
 
 def _unescaped(path):

@@ -46,12 +46,11 @@ class Query:
         self.known = known or saltext.query.field.Known(
             itemtype.fields, itemtype.dynamic
         )
-        self.fields = [
-            self.known.find(name) or saltext.query.field.UnknownField(name)
-            for name in _checked_names(fields)
-        ]
+        self.fields = [self.known.column(name) for name in _checked_names(fields)]
         self.filter = saltext.query.filters.Filter(rule, self.known)
-        self.sort = saltext.query.order.Order(sort, self.known)
+        sort = saltext.query.order.split(sort)
+        self.sort = [self.known.get(name, "Sort") for name, _ in sort]
+        self.turned = [turned for _, turned in sort]
         self._is_host = self.known.fields[self.known.first].host
         # the place of each name that is asked for, or None
         self.names = None
@@ -87,7 +86,7 @@ class Query:
         """
         Return the fields that it looks at.
         """
-        return [*self.fields, *self.filter.fields, *self.sort.fields]
+        return [*self.fields, *self.filter.fields, *self.sort]
 
     def context(self, opts, clock=time.time, **more):
         """
@@ -156,20 +155,20 @@ class Query:
             mark, offset = _Mark(self, offset), 0
             items = mark.put_into(items)
         # rows are smaller than what has been read for them
-        rows_first = bool(self.sort.fields) and limit is None and room is None
+        rows_first = bool(self.sort) and limit is None and room is None
         rows_first = rows_first and not context.live_names
-        if self.sort.fields:
-            if _asks(self.sort.fields) and context.live is None:
+        if self.sort:
+            if _asks(self.sort) and context.live is None:
                 items = list(items)
                 context.ask_live(one for one in items if one is not mark)
             pairs = [
                 (
-                    mark.values if item is mark else self.sort.keys(item),
+                    mark.values if item is mark else self._keys(item),
                     self._row(item) if rows_first and item is not mark else item,
                 )
                 for item in items
             ]
-            ordered = saltext.query.order.ordered(pairs, self.sort.turned)
+            ordered = saltext.query.order.ordered(pairs, self.turned)
             items = (item for _, item in ordered)
         asks = bool(context.live_names) and context.live is None
         end = None if limit is None else offset + limit
@@ -203,11 +202,14 @@ class Query:
     def _row(self, item):
         return [field.cell(item) for field in self.fields]
 
+    def _keys(self, item):
+        return [saltext.query.order.key(field.cell(item)) for field in self.sort]
+
     def _token(self, item):
         """
         Return where to go on after an item: its name, if that says it all.
         """
-        values = [field.cell(item) for field in self.sort.fields]
+        values = [field.cell(item) for field in self.sort]
         plain = not item.name.isdecimal() and not item.name.startswith("[")
         if plain and not values and item.minion() in (None, item.name):
             return item.name
@@ -280,7 +282,7 @@ class _Mark:
                 self.key, values = json.loads(after)
                 self.key = [str(one) for one in self.key]
             self.values = [saltext.query.order.key(cell) for cell in values]
-            wrong = not self.key or len(values) != len(query.sort.fields)
+            wrong = not self.key or len(values) != len(query.sort)
         except (ValueError, TypeError, RecursionError):
             wrong = True
         if wrong:

@@ -3,9 +3,11 @@ What a field is: its definition, which clients get, and how to get its value.
 """
 
 import copy
+import dataclasses
 import difflib
 import logging
 import re
+import typing
 
 import saltext.query.kinds
 from saltext.query.errors import QueryError, QueryStoreError
@@ -22,6 +24,7 @@ _RULES = {
 }
 
 
+@dataclasses.dataclass(eq=False)
 class Field:
     """
     One field of an item type.
@@ -47,30 +50,21 @@ class Field:
 
     loose = False
 
-    def __init__(
-        self,
-        name,
-        title,
-        kind,
-        doc,
-        get,
-        needs=(),
-        host=False,
-        span=False,
-        manager=None,
-    ):
-        self.name = name
-        self.title = title
-        self.kind = kind
-        self.doc = doc
-        self.get = get
-        self.needs = tuple(needs)
-        self.host = host
+    name: str
+    title: str
+    kind: str
+    doc: str
+    get: typing.Callable
+    needs: tuple = ()
+    host: bool = False
+    span: bool = False
+    manager: typing.Callable = None
+
+    def __post_init__(self):
+        self.needs = tuple(self.needs)
         self.cost = 2 if "live" in self.sources() else 1 if self.needs else 0
         self.alias_of = None
-        self.span = span
-        self.manager = manager
-        self._check = saltext.query.kinds.KINDS[kind]
+        self._check = saltext.query.kinds.KINDS[self.kind]
 
     def sources(self):
         """
@@ -104,15 +98,6 @@ class Field:
         Return what clients get to know.
         """
         return {one: getattr(self, one) for one in ("name", "title", "kind", "doc")}
-
-
-class UnknownField(Field):
-    """
-    Stands in for a field that is asked for and does not exist: it keeps its column.
-    """
-
-    def __init__(self, name):
-        super().__init__(name, None, "unknown", None, lambda _item: _UNKNOWN)
 
 
 class Known:
@@ -159,6 +144,14 @@ class Known:
             start = similar(head, saltext.query.kinds.BANKS)
         found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
         return f"did you mean {found!r}?" if found else ""
+
+    def column(self, name):
+        """
+        Return the field of a name; if there is none, one that keeps its column.
+        """
+        return self.find(name) or Field(
+            name, None, "unknown", None, lambda _item: _UNKNOWN
+        )
 
     def find(self, name):
         """

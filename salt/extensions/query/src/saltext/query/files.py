@@ -48,12 +48,12 @@ def unpack(packed):
         raise ValueError(f"not to be unpacked: {exc}") from exc
 
 
-def project(packed, wanted, inside=None):
+def project(packed, wanted=None, inside=None):
     """
     Return the wanted items of a mapping.
 
     :param bytes packed: the mapping, packed with msgpack
-    :param wanted: the keys, as a set
+    :param wanted: the keys, as a set, or None for all
     :param str inside: the mapping that is meant is the value of this key; nothing else is
         read then
     :raises ValueError: if it is no mapping, or broken
@@ -62,28 +62,22 @@ def project(packed, wanted, inside=None):
     unpacker.feed(packed)
     ret = {}
     try:
-        if inside is not None and not _enter(unpacker, inside):
-            return ret
-        for _ in range(unpacker.read_map_header()):
+        left = unpacker.read_map_header()
+        while inside is not None and left:
+            left -= 1
+            if unpacker.unpack() == inside:
+                inside, left = None, unpacker.read_map_header()
+            else:
+                unpacker.skip()
+        for _ in range(left):
             key = unpacker.unpack()
-            if key in wanted:
+            if wanted is None or key in wanted:
                 ret[key] = unpacker.unpack()
             else:
                 unpacker.skip()
     except (msgpack.exceptions.UnpackException, TypeError, RecursionError) as exc:
         raise ValueError(f"no mapping: {exc}") from exc
     return ret
-
-
-def _enter(unpacker, name):
-    """
-    Go to the value of a key, and return whether there is one.
-    """
-    for _ in range(unpacker.read_map_header()):
-        if unpacker.unpack() == name:
-            return True
-        unpacker.skip()
-    return False
 
 
 def read_file(path):
@@ -153,7 +147,7 @@ class Files:
         except OSError as exc:
             raise self.failed(exc) from exc
 
-    def project(self, path, wanted, inside=None):
+    def project(self, path, wanted=None, inside=None):
         """
         Return the wanted items of the mapping in a file, see :func:`project`.
         """

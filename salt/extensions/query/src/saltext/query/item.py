@@ -2,6 +2,9 @@
 Items and their types.
 """
 
+import dataclasses
+import typing
+
 import saltext.query.compare
 import saltext.query.field
 from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
@@ -61,6 +64,7 @@ class Item:
         return live.of_minion(self.minion(), key)
 
 
+@dataclasses.dataclass
 class ItemType:
     """
     A type of items.
@@ -80,27 +84,19 @@ class ItemType:
         returns a field or None
     """
 
-    def __init__(
-        self,
-        name,
-        doc,
-        fields,
-        items,
-        usual=None,
-        usual_sort=None,
-        usual_limit=None,
-        usual_filter=None,
-        dynamic=None,
-    ):
-        self.name = name
-        self.doc = doc
-        self.fields = saltext.query.field.table(*fields)
-        self.items = items
-        self.usual = list(usual or list(self.fields)[:5])
-        self.usual_sort = usual_sort
-        self.usual_limit = usual_limit
-        self.usual_filter = usual_filter
-        self.dynamic = dynamic
+    name: str
+    doc: str
+    fields: dict
+    items: typing.Callable
+    usual: list = ()
+    usual_sort: str = None
+    usual_limit: int = None
+    usual_filter: list = None
+    dynamic: typing.Callable = None
+
+    def __post_init__(self):
+        self.fields = saltext.query.field.table(*self.fields)
+        self.usual = list(self.usual or list(self.fields)[:5])
 
 
 def named(found, wanted=None):

@@ -60,25 +60,3 @@ def key(cell):
     """
     status, value = cell
     return None if status else saltext.query.compare.sort_key(value)
-
-
-class Order:
-    """
-    :param sort: see :func:`split`
-    :param Known known: the fields that there are
-    :raises QueryError: if something is wrong with it
-
-    :ivar list fields: the fields that it looks at
-    :ivar list turned: for each, whether the order is turned round
-    """
-
-    def __init__(self, sort, known):
-        found = split(sort)
-        self.fields = [known.get(name, "Sort") for name, _ in found]
-        self.turned = [turned for _, turned in found]
-
-    def keys(self, item):
-        """
-        Return what to sort an item by.
-        """
-        return [key(field.cell(item)) for field in self.fields]
