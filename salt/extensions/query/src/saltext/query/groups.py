@@ -30,11 +30,9 @@ def split(names):
     """
     if not isinstance(names, (list, tuple)):
         return names, []
-    matches = [
-        _CALL.fullmatch(one.strip()) if isinstance(one, str) else None for one in names
-    ]
-    plain = [one for one, match in zip(names, matches) if match is None]
-    return plain, [match.groups() for match in matches if match is not None]
+    found = [(one, _CALL.fullmatch(str(one).strip())) for one in names]
+    plain = [one for one, match in found if match is None]
+    return plain, [match.groups() for _, match in found if match is not None]
 
 
 def check(functions, definitions):
@@ -46,27 +44,28 @@ def check(functions, definitions):
             raise QueryError(
                 f"Give {function}() a field that exists, not {name!r:.80}."
             )
-        right = one["kind"] in NUMERIC if function in ("sum", "avg") else True
-        if not right and one["kind"] != "other":
+        if function in ("sum", "avg") and one["kind"] not in (*NUMERIC, "other"):
             raise QueryError(
                 f"Give {function}() a field of numbers: {name} is of the kind"
                 f" {one['kind']!r}."
             )
 
 
-def _made(function, values):
+def _made(function, cells):
     """
-    Return a cell for the values of a group.
+    Return a cell for the cells of a group.
     """
+    values = [value for status, value in cells if status == NORMAL]
     if function in ("sum", "avg"):
         values = [one for one in values if saltext.query.compare.is_number(one)]
     if not values:
         return (NODATA, None)
-    if function in ("min", "max"):
-        key = saltext.query.compare.sort_key
-        return (NORMAL, (min if function == "min" else max)(values, key=key))
-    total = sum(values)
-    return (NORMAL, total if function == "sum" else round(total / len(values), 2))
+    if function == "avg":
+        return (NORMAL, round(sum(values) / len(values), 2))
+    if function == "sum":
+        return (NORMAL, sum(values))
+    best = min if function == "min" else max
+    return (NORMAL, best(values, key=saltext.query.compare.sort_key))
 
 
 def count(response, functions=(), sort=None):
@@ -89,11 +88,11 @@ def count(response, functions=(), sort=None):
     fields = [*columns[:size], _COUNT, *map(_column, functions, columns[size:])]
     rows = []
     for group in groups.values():
-        made = [(NORMAL, len(group))]
-        for place, (function, _) in enumerate(functions, size):
-            cells = [row[place] for row in group]
-            made.append(_made(function, [one for status, one in cells if not status]))
-        rows.append([*group[0][:size], *made])
+        made = [
+            _made(function, [row[place] for row in group])
+            for place, (function, _) in enumerate(functions, size)
+        ]
+        rows.append([*group[0][:size], (NORMAL, len(group)), *made])
     names = [one["name"] for one in fields]
     wanted = saltext.query.order.split(sort)
     wanted += [("count", True), *[(name, False) for name in names[:size]]]

@@ -27,31 +27,32 @@ def posted(opts, what, body):
     """
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
-    if body is None or body == []:
-        body = {}
+    body = {} if body is None or body == [] else body
     if not isinstance(body, dict) or not set(KEYS).issuperset(body):
         raise QueryError(f"Send a mapping of {', '.join(KEYS)}.")
-    if "fields" not in body:
-        if body:
-            raise QueryError("Give the fields that are wanted as 'fields'.")
+    if not body:
         saltext.query.prepare(opts, what, [])
         return {"client": "runner", "fun": "query.fields", "what": what}
-    fields = saltext.query.order.names(body["fields"])
+    if "fields" not in body:
+        raise QueryError("Give the fields that are wanted as 'fields'.")
     low = {
         "client": "runner",
         "fun": "query.items",
         "what": what,
-        "fields": fields,
-        "filter": body.get("filter"),
-        "limit": _number(body.get("limit")),
-        "offset": _number(body.get("offset") or 0),
+        "filter": None,
+        "limit": None,
+        **{name: value for name, value in body.items() if value is not None},
+        "fields": saltext.query.order.names(body["fields"]),
+        "offset": body.get("offset") or 0,
     }
-    for name in ("sort", "tgt", "tgt_type"):
-        if body.get(name) is not None:
-            low[name] = body[name]
+    for name in ("limit", "offset"):
+        # any other text is "next" of the page before, or no number
+        text = low[name]
+        if isinstance(text, str) and text.isdecimal() and len(text) < 19:
+            low[name] = int(text)
     saltext.query.engine.check_paging(low["limit"], low["offset"])
-    saltext.query.prepare(opts, what, fields, low["filter"], low.get("sort"))
-    if low.get("tgt") is not None:
+    saltext.query.prepare(opts, what, low["fields"], low["filter"], low.get("sort"))
+    if "tgt" in low:
         saltext.query.target.Target(low["tgt"], low.get("tgt_type", "glob"))
     return low
 
@@ -75,12 +76,6 @@ def given(opts, what, name, query, arguments):
         first = next(iter(saltext.query.item_type(opts, what).fields))
         body["filter"] = ["=", first, name]
     return posted(opts, what, body)
-
-
-def _number(value):
-    # any other text is "next" of the page before, or no number
-    is_number = isinstance(value, str) and value.isdecimal() and len(value) < 19
-    return int(value) if is_number else value
 
 
 def refusal(found):

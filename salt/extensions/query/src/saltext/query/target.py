@@ -2,6 +2,7 @@
 Salt's own targets: which minions its matchers choose, as far as the master can tell.
 """
 
+import ast
 import ipaddress
 import re
 
@@ -40,6 +41,10 @@ _TESTED = {
 #: The matchers of a compound target that do not look into pillars. A nodegroup may, and
 #: so may a matcher of a later Salt.
 _WITHOUT_PILLARS = (None, "G", "P", "L", "S", "E", "R", "T", "M")
+
+#: What is between the matchers of a compound target, and what Python makes of it.
+_OPERATORS = ("and", "or", "not", "(", ")")
+_GRAMMAR = (ast.Expression, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Constant)
 
 #: What looks like a matcher. Salt takes one that it does not have for the name of a minion.
 _MATCHER = re.compile("[A-Z].?@")
@@ -82,33 +87,23 @@ class Target:
         """
         Check what Salt would take for no minions at all.
         """
-        depth = 0
-        wants_minions = True
-        for word in re.sub(
+        words = re.sub(
             r"([()])(?=\s|$|[()])|(?<!\S)([()])", r" \1\2 ", self.tgt
-        ).split():
-            if word in ("and", "or"):
-                right = not wants_minions
-                wants_minions = True
-            elif word in ("not", "("):
-                right = wants_minions
-                depth += word == "("
-            elif word == ")":
-                right = not wants_minions and depth > 0
-                depth -= 1
-            else:
-                right = wants_minions
-                wants_minions = False
+        ).split()
+        for word in words:
+            if word not in _OPERATORS:
                 self._read_matcher(word)
-            if not right:
-                raise QueryError(
-                    f"Correct the target {self.tgt!r:.80} at {word!r:.40}: put 'and' or 'or'"
-                    " between two matchers, and close each parenthesis."
-                )
-        if wants_minions or depth:
+        rule = " ".join(word if word in _OPERATORS else "1" for word in words)
+        try:
+            # it has the grammar of Python
+            parts = ast.walk(ast.parse(rule, mode="eval"))
+            right = all(isinstance(part, _GRAMMAR) for part in parts)
+        except (SyntaxError, RecursionError, MemoryError):
+            right = False
+        if not right:
             raise QueryError(
-                f"Correct the target {self.tgt!r:.80}, which ends too early: give a matcher"
-                " behind 'and', 'or' and 'not', and close each parenthesis."
+                f"Correct the target {self.tgt!r:.80}: put 'and' or 'or' between two matchers,"
+                " a matcher behind each of them and 'not', and close each parenthesis."
             )
 
     def _read_matcher(self, word):
