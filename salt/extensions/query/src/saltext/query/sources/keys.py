@@ -23,19 +23,13 @@ _SENTENCE = "The minions' keys can't be read: see what is wrong with"
 
 def source(context):
     """
-    Return the state of each minion's key by its id.
-    """
-    return states(context.opts)
-
-
-def states(opts):
-    """
-    Return the state of each minion's key: accepted, pending, rejected or denied.
+    Return the state of each minion's key by its id: accepted, pending, rejected or denied.
 
     A minion may have a denied key beside another one; the other one counts.
 
     :raises QueryStoreError: if the keys can't be read, or a driver has none at all
     """
+    opts = context.opts
     driver = opts.get("keys.cache_driver") or "localfs_key"
     if driver == "localfs_key":
         return _listed(opts)

@@ -9,9 +9,6 @@ MAX_JOBS = 10_000
 
 
 def source(context):
-    """
-    Return what tells the last jobs of minions.
-    """
     return LastJobs(context)
 
 
@@ -35,7 +32,7 @@ def is_highstate(load):
 
 class LastJobs:
     """
-    :param Context context: the context of the query
+    The last jobs of each minion.
     """
 
     def __init__(self, context):

@@ -16,9 +16,6 @@ import salt.utils.network
 
 
 def source(context):
-    """
-    Return what tells who is connected.
-    """
     return Presence(context)
 
 
@@ -37,7 +34,7 @@ def addresses(opts):
 
 class Presence:
     """
-    :param Context context: the context of the query
+    Which minions are connected.
     """
 
     def __init__(self, context):
@@ -63,18 +60,16 @@ class Presence:
 
         :param grains: ``ipv4`` and ``ipv6`` of the minion, or None
         """
-        if self.addresses is None:
+        own = _own(grains)
+        if self.addresses is None or not (self.addresses or own):
             return MISSING_NODATA
         if not self.addresses:
-            return False if _own(grains) else MISSING_NODATA
-        found = self.told.intersection(_own(grains))
+            return False
+        found = self.told.intersection(own)
         return any(self._owners[one] == 1 for one in found) or MISSING_NODATA
 
 
 def _own(grains):
-    ret = set()
-    for name in ("ipv4", "ipv6"):
-        values = (grains or {}).get(name)
-        if isinstance(values, list):
-            ret.update(value for value in values if isinstance(value, str))
-    return ret
+    values = [(grains or {}).get(name) for name in ("ipv4", "ipv6")]
+    values = [one for value in values if isinstance(value, list) for one in value]
+    return {one for one in values if isinstance(one, str)}

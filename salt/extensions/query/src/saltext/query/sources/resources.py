@@ -18,15 +18,12 @@ except ImportError:
 
 
 def source(context):
-    """
-    Return what is known of instances.
-    """
     return Instances(context)
 
 
 class Instances:
     """
-    :param Context context: the context of the query
+    What is known of instances.
     """
 
     def __init__(self, context):

@@ -226,7 +226,4 @@ _INSTANCE = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _INSTANCE

@@ -243,7 +243,4 @@ _JOB = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _JOB

@@ -137,7 +137,4 @@ _LOCK = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _LOCK

@@ -173,7 +173,4 @@ _NODE = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _NODE

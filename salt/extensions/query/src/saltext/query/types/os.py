@@ -159,7 +159,4 @@ _OS = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _OS

@@ -123,7 +123,4 @@ _PACKAGE = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _PACKAGE
