@@ -134,19 +134,19 @@ def version_order(manager, found, wanted):
 
     :param str manager: ``dpkg`` or ``rpm``; with any other the texts compare
     """
+    if manager not in ("dpkg", "rpm"):
+        return order(found, wanted)
     if _epoch(wanted)[1] == wanted:
         found = _epoch(found)[1]
     if manager == "dpkg":
         one, other = _deb_key(found), _deb_key(wanted)
-    elif manager == "rpm":
-        one, other = _evr(found), _evr(wanted)
-        if not one[2] or not other[2]:
-            # without a release the other one's does not count
-            one, other = one[:2], other[:2]
-        one = [one[0], *map(_rpm_key, one[1:])]
-        other = [other[0], *map(_rpm_key, other[1:])]
     else:
-        return order(found, wanted)
+        one, other = _rpm_parts(found), _rpm_parts(wanted)
+        # without a release the other one's does not count
+        count = 3 if one[2] and other[2] else 2
+        one, other = (
+            [epoch, *map(_rpm_key, texts)][:count] for epoch, *texts in (one, other)
+        )
     return (one > other) - (one < other)
 
 
@@ -155,7 +155,7 @@ def _epoch(version):
     return (int(head[:18]), rest) if colon and head.isdecimal() else (0, version)
 
 
-def _evr(version):
+def _rpm_parts(version):
     epoch, rest = _epoch(version)
     rest, _, release = rest.partition("-")
     return epoch, rest, release

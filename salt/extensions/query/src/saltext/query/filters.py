@@ -53,7 +53,11 @@ _ORDER = {
     ">=": operator.ge,
 }
 _EQUAL = ("=", "==")
-_COMPARISONS = (*_EQUAL, "!=", *_ORDER, "=~", "=[]")
+# how many operands each operator has
+_OPERANDS = {
+    **dict.fromkeys(("!", "?", "missing"), 1),
+    **dict.fromkeys((*_EQUAL, "!=", *_ORDER, "=~", "=[]"), 2),
+}
 _WORDS = {"text": "a string", "bool": "true or false"}
 
 
@@ -92,16 +96,14 @@ class Filter:
 
     def lacks_data(self, item):
         """
-        Return whether a field that the filter looks at has no data of an item.
+        Return whether a field that the filter looks at has no data of an item, or what is too
+        long to be searched here.
         """
         cells = [field.cell(item) for field in self.fields]
+        most = saltext.query.search.MAX_THREAD_TEXT
         return any(
             status == saltext.query.kinds.NODATA
-            # what is too long to be searched here
-            or (
-                isinstance(value, str)
-                and len(value) > saltext.query.search.MAX_THREAD_TEXT
-            )
+            or (isinstance(value, str) and len(value) > most)
             for status, value in cells
         )
 
@@ -113,63 +115,62 @@ class Filter:
             raise QueryError(
                 f"Give a filter as a list of an operator and its operands, not {rule!r:.80}."
             )
-        if levels == 0:
+        self._terms += 1
+        if levels == 0 or self._terms > MAX_TERMS:
             raise QueryError(
-                f"Give a filter with at most {MAX_LEVELS} levels within each other."
+                f"Give a filter of at most {MAX_TERMS} comparisons, in at most {MAX_LEVELS}"
+                " levels within each other: each 'and', 'or' and 'not' counts as one."
             )
-        self._count()
         word, operands = rule[0], rule[1:]
         if word in ("|", "&"):
             found = _one_of(rule, self._known) if len(operands) > 1 else None
             if found is not None:
-                return self._leaf(*found, _equal_to_any)
+                return self._leaf(found[0], _equal_to_any(*found))
             return _junction(
                 [self._compile(one, levels - 1) for one in operands], word == "|"
             )
+        if not isinstance(word, str) or word not in _OPERANDS:
+            known = " ".join(("|", "&", *_OPERANDS))
+            raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
+        count = _OPERANDS[word]
+        if len(operands) != count:
+            raise QueryError(
+                f"Give the operator {word!r} {count} operand{'s' * (count > 1)},"
+                f" not {len(operands)}."
+            )
         if word == "!":
-            _arity(word, operands, 1)
             test, cost = self._compile(operands[0], levels - 1)
             return _negation(test), cost
-        if word in ("?", "missing"):
-            _arity(word, operands, 1)
-            field = self._field(operands[0])
-            if word == "missing":
-                return _missing(field), field.cost
-            return _leaf(field, bool), field.cost
-        if not isinstance(word, str) or word not in _COMPARISONS:
-            known = " ".join(["| & ! ? missing", *_COMPARISONS])
-            raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
-        _arity(word, operands, 2)
-        field, value = self._field(operands[0]), operands[1]
+        field = self._known.get(operands[0], "Filter")
+        if word == "missing":
+            _, cost = self._leaf(field, bool)
+            return _missing(field), cost
+        if word == "?":
+            return self._leaf(field, bool)
+        value = operands[1]
         if word in _ORDER:
-            return self._leaf(field, value, _ordered, _ORDER[word])
+            test = _ordered(field, value, _ORDER[word])
+            return self._leaf(field, test, field.manager)
         if word == "=~":
-            compare = _found(field, value)
             self.patterns.append(value)
-            return _leaf(field, compare), field.cost
+            return self._leaf(field, _found(field, value))
         if word == "=[]":
-            return self._leaf(field, value, _contained)
-        test, cost = self._leaf(field, value, _equal)
+            return self._leaf(field, _contained(field, value))
+        test, cost = self._leaf(field, _equal(field, value))
         return (_negation(test) if word == "!=" else test), cost
 
-    def _leaf(self, field, value, make, *more):
+    def _leaf(self, field, compare, manager=None):
         if field not in self.fields:
             self.fields.append(field)
-        return _leaf(field, make(field, value, *more)), field.cost
+        cell = field.cell
 
-    def _count(self):
-        self._terms += 1
-        if self._terms > MAX_TERMS:
-            raise QueryError(
-                f"Give a filter of at most {MAX_TERMS} comparisons: each 'and', 'or' and"
-                " 'not' counts as one."
-            )
+        def holds(item):
+            status, value = cell(item)
+            if status:
+                return None
+            return compare(value) if manager is None else compare(value, manager(item))
 
-    def _field(self, name):
-        field = self._known.get(name, "Filter")
-        if field not in self.fields:
-            self.fields.append(field)
-        return field
+        return holds, field.cost
 
 
 def _one_of(rule, known, levels=MAX_LEVELS):
@@ -196,14 +197,6 @@ def _one_of(rule, known, levels=MAX_LEVELS):
     if field is None or not isinstance(rule[2], str):
         return None
     return field, [rule[2]]
-
-
-def _arity(word, operands, count):
-    if len(operands) != count:
-        raise QueryError(
-            f"Give the operator {word!r} {count} operand{'s' * (count > 1)},"
-            f" not {len(operands)}."
-        )
 
 
 # ----------------------------------------------------------------------
@@ -250,23 +243,6 @@ def _missing(field):
     return holds
 
 
-def _leaf(field, compare):
-    cell = field.cell
-    if getattr(compare, "takes_item", False):
-
-        def holds_with_item(item):
-            status, value = cell(item)
-            return None if status else compare(value, item)
-
-        return holds_with_item
-
-    def holds(item):
-        status, value = cell(item)
-        return None if status else compare(value)
-
-    return holds
-
-
 # ----------------------------------------------------------------------
 # Comparisons. Each of these takes a field and a value, and returns a function of the
 # field's value.
@@ -279,23 +255,22 @@ def _checked(field, value):
 
     :raises QueryError: if it is of another kind
     """
-    if field.kind in saltext.query.kinds.NUMERIC:
+    kind = field.kind
+    if kind in saltext.query.kinds.NUMERIC:
+        found = None
         if isinstance(value, str):
-            found = None
-            if field.kind == "unit":
+            if kind == "unit":
                 found = saltext.query.human.size(value)
-            elif field.kind == "timestamp":
+            elif kind == "timestamp":
                 found = saltext.query.human.date(value)
             elif field.span:
                 found = saltext.query.human.seconds(value)
-            value = value if found is None else found
-        right = saltext.query.kinds.is_kind("float", value)
-    else:
-        right = saltext.query.kinds.is_kind(field.kind, value)
-    if not right:
+        value = value if found is None else found
+        kind = "float"
+    if not saltext.query.kinds.is_kind(kind, value):
         raise QueryError(
-            f"Compare the field {field.name!r} with"
-            f" {_WORDS.get(field.kind, 'a number')}, not with {value!r:.80}."
+            f"Compare the field {field.name!r} with {_WORDS.get(kind, 'a number')}, not with"
+            f" {value!r:.80}."
         )
     return value
 
@@ -338,15 +313,10 @@ def _ordered(field, value, compare):
                 return lambda found: compare(now - found, age)
         value = _checked(field, value)
 
-    def test(found, item=None):
-        if item is not None:
-            manager = field.manager(item)
-            sign = saltext.query.compare.version_order(manager, found, value)
-        else:
-            sign = saltext.query.compare.order(found, value)
+    def test(found, manager=None):
+        sign = saltext.query.compare.version_order(manager, found, value)
         return None if sign is None else compare(sign, 0)
 
-    test.takes_item = field.manager is not None
     return test
 
 
