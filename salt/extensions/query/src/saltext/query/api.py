@@ -41,12 +41,8 @@ def item_type(opts, what):
     :rtype: saltext.query.item.ItemType
     :raises QueryError: if there is no such type
     """
-    found = saltext.query.loader.found(
-        opts,
-        "query_types",
-        what,
-        f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}.",
-    )
+    otherwise = f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
+    found = saltext.query.loader.found(opts, "query_types", what, otherwise)
     with of_site(f"item type {what}"):
         ret = found()
     if not isinstance(ret, saltext.query.item.ItemType):
@@ -179,9 +175,7 @@ def prepare(opts, what, fields, filter_=None, sort=None):
     """
     itemtype = item_type(opts, what)
     kinds = (opts.get("query") or {}).get("kinds") or {}
-    if not isinstance(kinds, dict) or not all(
-        isinstance(kind, str) and kind in KINDS for kind in kinds.values()
-    ):
+    if not isinstance(kinds, dict) or not KINDS.keys() >= set(map(str, kinds.values())):
         raise QueryError(
             "Correct 'kinds' of the option query in the master's configuration: it is a"
             f" mapping of names of fields to one of {', '.join(KINDS)}."
@@ -190,7 +184,7 @@ def prepare(opts, what, fields, filter_=None, sort=None):
     is_usual = filter_ is None and itemtype.usual_filter is not None
     if is_usual:
         filter_ = itemtype.usual_filter
-    if isinstance(filter_, str):
+    elif isinstance(filter_, str):
         filter_ = saltext.query.text.parse(filter_, known)
     return saltext.query.engine.Query(itemtype, fields, filter_, sort, known, is_usual)
 
@@ -220,11 +214,11 @@ def fields(opts, what, names=None, caller=None):
     found = [query.known.column(name.strip()) for name in names]
     loose = [field for field in found if field.loose]
     if loose and reads:
-        if any("pillar" in field.sources() for field in loose):
-            context.caller.check_pillars()
         context.want(need for field in loose for need in field.needs)
-        most = saltext.query.dynamic.SAMPLE
-        for _, item in zip(range(most), query.itemtype.items(context, None)):
+        if "pillar" in context.wanted:
+            context.caller.check_pillars()
+        items_ = query.itemtype.items(context, None)
+        for item in itertools.islice(items_, saltext.query.dynamic.SAMPLE):
             for field in loose:
                 field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
@@ -235,17 +229,12 @@ def _valueless(query, context):
     Return the names of fields of sites that no item has, which may be misspelt, and of
     similar ones.
     """
-    found = [
-        field.name for field in query.used() if field.loose and field.is_valueless()
-    ]
+    found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
         return {}
     others = saltext.query.dynamic.names(context)
-    return {
-        name: saltext.query.field.similar(name, others)
-        for name in found
-        if name not in others
-    }
+    names = [field.name for field in found if field.name not in others]
+    return {name: saltext.query.field.similar(name, others) for name in names}
 
 
 def old_format(response):

@@ -71,12 +71,8 @@ class DynamicField(saltext.query.field.Field):
         """
         Return what clients get to know: the kind is that of all values so far.
         """
-        seen = self._seen
-        kind = "other"
-        if len(seen) == 1:
-            kind = next(iter(seen))
-        elif seen == {"number", "float"}:
-            kind = "float"
+        kinds = self._seen - {"number"} if "float" in self._seen else self._seen
+        kind = next(iter(kinds)) if len(kinds) == 1 else "other"
         return {**super().definition(), "kind": kind}
 
 
@@ -96,18 +92,20 @@ def find(name, kinds):
     :param dict kinds: the kinds of fields by name, as the site has them
     """
     start, _, path = name.partition(".")
-    if start not in BANKS or not path or len(name) > _MAX_NAME:
+    if start not in BANKS or len(name) > _MAX_NAME:
         return None
-    raw = _unescaped(path)
     try:
+        raw = _ESCAPED.sub(
+            lambda match: bytes.fromhex(match.group(1).decode()), path.encode()
+        ).decode("utf-8", "replace")
         name = f"{start}.{escaped(raw)}"
     except UnicodeError:
+        # half of a surrogate pair
         return None
     parts = raw.split(".")
     if "" in parts:
         return None
     bank = BANKS[start]
-    tops = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
     def get(node):
         document = node.document(bank, node.name)
@@ -115,19 +113,13 @@ def find(name, kinds):
             return MISSING_NODATA
         return _inside(document, parts, bank == "mine")
 
-    needs = [f"{bank}:{top}" for top in tops]
+    needs = [f"{bank}:{'.'.join(parts[:end])}" for end in range(len(parts), 0, -1)]
     title = f"{start}.{re.sub(r'[^!-~]', '_', raw)}"
-    doc = f"Value {name} of the {'pillar' if start == 'pillar' else start}"
+    doc = f"Value {name} of the {start}"
     kind = kinds.get(name) or kinds.get(f"{start}.{raw}")
-    if kind in saltext.query.kinds.KINDS and kind != "unknown":
-        return saltext.query.field.Field(name, title, kind, doc, get, needs=needs)
+    if kind is not None and kind != "unknown":
+        return saltext.query.field.Field(name, title, kind, doc, get, needs)
     return DynamicField(name, title, "other", doc, get, needs)
-
-
-def _unescaped(path):
-    data = path.encode("utf-8", "surrogatepass")
-    raw = _ESCAPED.sub(lambda match: bytes.fromhex(match.group(1).decode()), data)
-    return path if raw == data else raw.decode("utf-8", "replace")
 
 
 def _inside(value, parts, wrapped=False):
@@ -135,21 +127,16 @@ def _inside(value, parts, wrapped=False):
     Return what is at a path: the longest key that is there comes first.
     """
     if not parts:
-        if value is None or value == "":
-            return MISSING_UNAVAIL
-        return _plain(value)
+        return MISSING_UNAVAIL if value == "" else _plain(value)
     if isinstance(value, (list, tuple)):
-        if parts[0].isdigit() and len(parts[0]) < 9 and int(parts[0]) < len(value):
-            return _inside(value[int(parts[0])], parts[1:])
-        return MISSING_UNAVAIL
-    if not isinstance(value, dict):
-        return MISSING_UNAVAIL
-    for end in range(len(parts), 0, -1):
+        place = int(parts[0]) if parts[0].isdecimal() and len(parts[0]) < 9 else None
+        if place is None or place >= len(value):
+            return MISSING_UNAVAIL
+        return _inside(value[place], parts[1:])
+    for end in range(len(parts), 0, -1) if isinstance(value, dict) else ():
         key = ".".join(parts[:end])
         if key in value:
-            found = value[key]
-            if wrapped:
-                found = unwrapped(found)
+            found = unwrapped(value[key]) if wrapped else value[key]
             return _inside(found, parts[end:])
     return MISSING_UNAVAIL
 

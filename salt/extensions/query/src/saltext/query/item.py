@@ -131,9 +131,7 @@ def address(document, number):
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):
         return value
-    names = sorted(value, key=lambda one: saltext.query.compare.text_key(str(one)))
-    firsts = [
-        value[one][0] for one in names if value[one] and isinstance(value[one], list)
-    ]
-    found = [one for one in firsts if not str(one).startswith("127.")]
+    found = [value[one] for one in sorted(value, key=saltext.query.compare.text_key)]
+    found = [str(one[0]) for one in found if one and isinstance(one, list)]
+    found = [one for one in found if not one.startswith("127.")]
     return found[number] if number < len(found) else MISSING_UNAVAIL
