@@ -3,6 +3,7 @@ The command ``salt-query``, which asks the master's cache on the machine of the 
 """
 
 import io
+import json
 import os
 import shlex
 import shutil
@@ -13,7 +14,6 @@ import time
 import saltext.query
 import saltext.query.cli_options
 import saltext.query.formats
-import saltext.query.loader
 import saltext.query.order
 import saltext.query.render
 
@@ -51,25 +51,6 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         if not check_user(opts["user"]):
             self.exit(salt.defaults.exitcodes.EX_NOPERM)
         return opts
-
-    def format_description(self, formatter):
-        """
-        Return what ``--help`` says first: also the types that there are on this master.
-        Its options are known only as far as they stand before ``--help``.
-        """
-        path = os.path.join(
-            os.path.expanduser(self.values.config_dir), self._config_filename_
-        )
-        opts = {}
-        try:
-            # help is for everybody
-            opts = salt.config.client_config(path) if os.access(path, os.R_OK) else {}
-        except (SaltException, OSError, SystemExit):
-            pass
-        # item_types() would import twice as much of Salt
-        known = saltext.query.loader.names(opts, "query_types")
-        text = f"{self.description}. Types: {', '.join(known)}."
-        return formatter.format_description(text)
 
     def run(self):
         """
@@ -220,7 +201,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         shown = saltext.query.render.shown if terminal else str
         headers = not options.no_headers
         if options.format == "json":
-            lines = saltext.query.formats.json_whole(response)
+            lines = [json.dumps(response)]
         elif options.format == "jsonl":
             lines = saltext.query.formats.json_lines(response)
         elif options.format == "csv":

@@ -49,7 +49,8 @@ class QueryOptionParser(
     usage = "%prog [options] <type> [names]"
     description = (
         "salt-query shows what the master knows of items of one type, with the fields"
-        " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
+        " that are asked for: instance, job, lock, node, os, package, or one of the site."
+        " Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
     )
     epilog = (
         'Filters: FIELD == VALUE, != < <= > >=, =* "web*" (pattern), =~ m/re/i (regular'

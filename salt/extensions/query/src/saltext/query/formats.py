@@ -76,13 +76,6 @@ def names(response, shown):
         yield ",".join(shown(str(name)) for name in found)
 
 
-def json_whole(response):
-    """
-    Yield the whole answer as JSON.
-    """
-    yield json.dumps(response)
-
-
 def notes(response):
     """
     Yield sentences about what an answer does not show: pages, minions that did not

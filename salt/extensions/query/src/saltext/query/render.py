@@ -52,20 +52,6 @@ def size(mebibytes, units="h"):
     return f"{mebibytes}M"
 
 
-def _time(seconds):
-    try:
-        found = datetime.datetime.fromtimestamp(seconds)
-    except (OverflowError, OSError, ValueError):
-        return str(seconds)
-    return found.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _other(value):
-    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
-        return ",".join(value)
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
 def width_of(text):
     """
     Return how many columns of a terminal a text takes.
@@ -114,10 +100,16 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
     if kind == "unit" and (not plain or units != "h"):
         return size(found, units)
     if kind == "timestamp" and not plain:
-        return _time(found)
+        try:
+            time = datetime.datetime.fromtimestamp(found)
+            return time.isoformat(" ", "seconds")
+        except (OverflowError, OSError, ValueError):
+            return str(found)
     if kind in NUMERIC:
         return str(found)
-    return shown(_other(found))
+    if isinstance(found, (list, tuple)) and all(isinstance(one, str) for one in found):
+        found = ",".join(found)
+    return shown(found if isinstance(found, str) else json.dumps(found, sort_keys=True))
 
 
 def known(response):

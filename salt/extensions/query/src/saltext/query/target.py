@@ -12,21 +12,6 @@ from saltext.query.search import TOO_LONG
 import salt.exceptions
 import salt.utils.minions
 
-#: The types of targets that can be given.
-TYPES = (
-    "glob",
-    "pcre",
-    "list",
-    "grain",
-    "grain_pcre",
-    "pillar",
-    "pillar_pcre",
-    "pillar_exact",
-    "nodegroup",
-    "ipcidr",
-    "compound",
-)
-
 #: The matchers of types of targets.
 _TESTED = {
     "pcre": "E",
@@ -37,6 +22,9 @@ _TESTED = {
     "pillar_pcre": "J",
     "ipcidr": "S",
 }
+
+#: The types of targets that can be given.
+TYPES = ("glob", "list", *_TESTED, "nodegroup", "compound")
 
 #: The matchers of a compound target that do not look into pillars. A nodegroup may, and
 #: so may a matcher of a later Salt.
