@@ -77,10 +77,10 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         seconds, times = self.options.watch, self.options.times
         if seconds is None:
             return 1
-        right = times is None or 1 <= times <= _MAX_TIMES
-        if not 0.1 <= seconds <= _MAX_TIMES or not right:
+        times = _MAX_TIMES if times is None else times
+        if not 0.1 <= seconds <= _MAX_TIMES or not 1 <= times <= _MAX_TIMES:
             self.error("give --watch 0.1 seconds or more, and --times from 1 on")
-        return times or _MAX_TIMES
+        return times
 
     def _once(self):
         """
@@ -121,20 +121,20 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         Return the answer, and sentences about what is not there.
         """
         what, names = self.args[0], self.args[1:]
+        is_json = self.options.format == "json"
         if self.options.list_fields:
             found = saltext.query.fields(self.config, what, names or None)
             unknown = [one["name"] for one in found["fields"] if one["title"] is None]
-            if self.options.format != "json":
-                found = saltext.query.render.definitions(found)
-            return found, self._missing(unknown, [], what)
-        itemtype = saltext.query.item_type(self.config, what)
-        found = self._ask(what, itemtype, names)
-        known, unknown = saltext.query.render.known(found)
+            known = saltext.query.render.definitions(found)
+        else:
+            found = self._ask(what, names)
+            known, unknown = saltext.query.render.known(found)
         told = self._missing(unknown, found.get("absent", ()), what)
-        return (found if self.options.format == "json" else known), told
+        return (found if is_json else known), told
 
-    def _ask(self, what, itemtype, names):
+    def _ask(self, what, names):
         options = self.options
+        itemtype = saltext.query.item_type(self.config, what)
         rule = options.filter
         first = next(iter(itemtype.fields))
         if names:
@@ -175,20 +175,17 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
 
     def _missing(self, unknown, absent, what):
         ret = []
-        if unknown:
+        if unknown or absent:
             known = saltext.query.prepare(self.config, what, []).known
-            hints = [known.suggestion(name) for name in unknown]
-            hint = (
-                "; ".join(filter(None, hints))
-                or "--list-fields shows those that there are"
-            )
+        if unknown:
+            hint = "; ".join(filter(None, map(known.suggestion, unknown)))
+            hint = hint or "--list-fields shows those that there are"
             ret.append(f"no such field: {', '.join(unknown)}; {hint}")
         if absent:
-            patterns = [name for name in absent if set(name) & set("*?[")]
             hint = ""
+            patterns = [name for name in absent if set(name) & set("*?[")]
             if patterns:
-                field = next(iter(saltext.query.item_type(self.config, what).fields))
-                rule = shlex.quote(f'{field} =* "{patterns[0]}"')
+                rule = shlex.quote(f'{known.first} =* "{patterns[0]}"')
                 hint = f"; a pattern is a filter: -F {rule}"
             ret.append(f"no such {what}: {', '.join(absent)}{hint}")
         return ret
@@ -200,6 +197,9 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             sys.stdout.write(_CLEAR)
         shown = saltext.query.render.shown if terminal else str
         headers = not options.no_headers
+        colours = None
+        if terminal and not options.no_color and "NO_COLOR" not in os.environ:
+            colours = salt.utils.color.get_colors(True)
         if options.format == "json":
             lines = [json.dumps(response)]
         elif options.format == "jsonl":
@@ -209,24 +209,17 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         elif options.format == "list":
             lines = saltext.query.formats.names(response, shown)
         else:
-            lines = self._table(response, terminal)
+            lines = saltext.query.render.lines(
+                response,
+                separator=options.separator,
+                headers=headers,
+                verbose=options.verbose,
+                colours=colours,
+                width=shutil.get_terminal_size().columns if terminal else None,
+                units=options.units,
+            )
         for line in lines:
             sys.stdout.write(line + "\n")
-
-    def _table(self, response, terminal):
-        options = self.options
-        colours = None
-        if terminal and not options.no_color and "NO_COLOR" not in os.environ:
-            colours = salt.utils.color.get_colors(True)
-        return saltext.query.render.lines(
-            response,
-            separator=options.separator,
-            headers=not options.no_headers,
-            verbose=options.verbose,
-            colours=colours,
-            width=shutil.get_terminal_size().columns if terminal else None,
-            units=options.units,
-        )
 
 
 def main():

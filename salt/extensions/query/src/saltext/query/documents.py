@@ -6,6 +6,7 @@ That takes documents as they are stored: with the driver ``localfs`` their files
 driver is asked through :mod:`salt.cache`.
 """
 
+import functools
 import importlib
 import logging
 import os
@@ -35,10 +36,6 @@ _PLACES = {
 }
 
 
-def _is_name(key):
-    return "/" not in key and "\\" not in key and "\0" not in key and key != ".."
-
-
 class Documents:
     """
     The documents of the data cache, whichever its driver.
@@ -56,25 +53,23 @@ class Documents:
         )
         # Salt's options take long to look into
         self._root = opts.get("cachedir")
-        self._cache = None
+        self._key_size = opts.get("mmap_cache_key_size", 64)
         self._banks = {}
 
-    @property
+    @functools.cached_property
     def cache(self):
         """
         The cache as everybody else uses it. Setting it up takes longer than reading a
         few files, so it is done only for drivers other than that of the file system.
         """
-        if self._cache is None:
-            self._cache = salt.cache.Cache(self.opts, driver=self.driver)
-        return self._cache
+        return salt.cache.Cache(self.opts, driver=self.driver)
 
     def _place(self, bank, key):
         """
         Return where this Salt keeps a document: bank and key, and under which key of what
         is there it is, or None; nothing if it may be the document of another key.
         """
-        if not _is_name(key):
+        if key == ".." or any(one in key for one in "/\\\0"):
             return None
         if bank != "grains" and self._is_cut(key):
             # only grains have the minion's id in them
@@ -152,16 +147,15 @@ class Documents:
         document. None if this Salt does not have it.
         """
         if bank not in self._banks:
-            opts = self.opts
             try:
                 mapped = importlib.import_module("salt.utils.mmap_cache")
             except ImportError:
                 return None
             self._banks[bank] = mapped.MmapCache(
                 os.path.join(self._root, bank, ".mmap_cache.idx"),
-                size=opts.get("mmap_cache_size", 1_000_000),
-                slot_size=opts.get("mmap_cache_slot_size", 96),
-                key_size=opts.get("mmap_cache_key_size", 64),
+                size=self.opts.get("mmap_cache_size", 1_000_000),
+                slot_size=self.opts.get("mmap_cache_slot_size", 96),
+                key_size=self._key_size,
             )
         return self._banks[bank]
 
@@ -181,10 +175,8 @@ class Documents:
         """
         Return whether a driver cuts a key, so that another one may be the same to it.
         """
-        if self.driver != "mmap_cache":
-            return False
-        size = self.opts.get("mmap_cache_key_size", 64)
-        return len(key.encode("utf-8", "replace")) >= size
+        is_long = len(key.encode("utf-8", "replace")) >= self._key_size
+        return is_long and self.driver == "mmap_cache"
 
     def updated(self, bank, key):
         """
@@ -198,7 +190,7 @@ class Documents:
         bank, key, _ = place
         try:
             if self.driver in _DIRECT:
-                return self.files.updated(self._path(bank, key))
+                return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
         except FileNotFoundError:
             return None

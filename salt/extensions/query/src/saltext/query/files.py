@@ -167,16 +167,3 @@ class Files:
             return []
         except OSError as exc:
             raise self.failed(exc) from exc
-
-    def updated(self, path):
-        """
-        Return when a file was written, in seconds since the epoch, or None.
-
-        :raises QueryStoreError: if that can't be read
-        """
-        try:
-            return int(os.stat(path).st_mtime)
-        except FileNotFoundError:
-            return None
-        except OSError as exc:
-            raise self.failed(exc) from exc

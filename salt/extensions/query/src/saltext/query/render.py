@@ -239,17 +239,21 @@ def definitions(response):
     """
     Return the answer to a fields query as if it was one to a data query.
     """
-    columns = (("name", "Name"), ("kind", "Kind"), ("title", "Title"), ("doc", "Doc"))
-    return {
-        "fields": [
-            {"name": name, "title": title, "kind": "text", "doc": title}
-            for name, title in columns
-        ],
-        "data": [
-            [
-                (NORMAL, one[name]) if one[name] is not None else (UNAVAIL, None)
-                for name, _ in columns
-            ]
-            for one in response["fields"]
-        ],
-    }
+    names = ("name", "kind", "title", "doc")
+    fields = [
+        {
+            "name": one,
+            "title": one.capitalize(),
+            "kind": "text",
+            "doc": one.capitalize(),
+        }
+        for one in names
+    ]
+    data = [
+        [
+            (UNAVAIL, None) if one[name] is None else (NORMAL, one[name])
+            for name in names
+        ]
+        for one in response["fields"]
+    ]
+    return {"fields": fields, "data": data}
