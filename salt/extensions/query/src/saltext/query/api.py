@@ -4,18 +4,13 @@ What a program asks: see :mod:`saltext.query`, which has these functions too.
 
 import itertools
 
-import saltext.query.compare
-import saltext.query.context
-import saltext.query.dynamic
-import saltext.query.engine
-import saltext.query.field
-import saltext.query.groups
-import saltext.query.item
-import saltext.query.loader
-import saltext.query.target
-import saltext.query.text
+from saltext.query import compare, dynamic, engine, groups, loader, text
+from saltext.query.context import Context
 from saltext.query.errors import QueryError, of_site
+from saltext.query.field import Known, similar
+from saltext.query.item import ItemType
 from saltext.query.kinds import KINDS
+from saltext.query.target import Target
 
 try:
     from salt.utils.rows import Rows
@@ -29,7 +24,7 @@ def item_types(opts):
     Return the names of the item types: ``instance``, ``job``, ``lock``, ``node``, ``os``,
     ``package``, and those that the site has added, see :mod:`saltext.query.loader`.
     """
-    return saltext.query.loader.names(opts, "query_types")
+    return loader.names(opts, "query_types")
 
 
 def item_type(opts, what):
@@ -42,10 +37,10 @@ def item_type(opts, what):
     :raises QueryError: if there is no such type
     """
     otherwise = f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
-    found = saltext.query.loader.found(opts, "query_types", what, otherwise)
+    found = loader.found(opts, "query_types", what, otherwise)
     with of_site(f"item type {what}"):
         ret = found()
-    if not isinstance(ret, saltext.query.item.ItemType):
+    if not isinstance(ret, ItemType):
         raise QueryError(
             f"Correct the item type {what}: its item_type() returns no ItemType."
         )
@@ -105,14 +100,14 @@ def items(
     :raises QueryStoreError: if what it takes can't be read or reached
     """
     query = prepare(opts, what, fields, filter_, sort)
-    saltext.query.engine.check_paging(limit, offset)
+    engine.check_paging(limit, offset)
     target = None
     if tgt is not None:
         if what != "node":
             raise QueryError(
                 "Give a target for nodes only: other types are no minions."
             )
-        target = saltext.query.target.Target(tgt, tgt_type)
+        target = Target(tgt, tgt_type)
     context = query.context(opts, caller=caller, target=target, live=live)
     page = query.run(context, limit, offset, room and room(query.definitions()))
     ret = Rows({"fields": query.definitions(), "data": page.rows})
@@ -145,15 +140,15 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     :param more: ``tgt`` and others of :func:`items`; ``limit`` and ``offset`` count groups
     :return: as of :func:`items`, and in ``counted`` how many items there are
     """
-    saltext.query.engine.check_paging(limit, offset)
+    engine.check_paging(limit, offset)
     room = more.pop("room", None)
-    plain, functions = saltext.query.groups.split(fields)
+    plain, functions = groups.split(fields)
     if functions:
         names = [name for _, name in functions]
-        saltext.query.groups.check(functions, prepare(opts, what, names).definitions())
+        groups.check(functions, prepare(opts, what, names).definitions())
         fields = [*plain, *names]
     found = items(opts, what, fields, filter_, **more)
-    ret = Rows(saltext.query.groups.count(found, functions, sort))
+    ret = Rows(groups.count(found, functions, sort))
     rows = ret["data"]
     kept = rows[offset : None if limit is None else offset + limit]
     if room is not None:
@@ -180,13 +175,13 @@ def prepare(opts, what, fields, filter_=None, sort=None):
             "Correct 'kinds' of the option query in the master's configuration: it is a"
             f" mapping of names of fields to one of {', '.join(KINDS)}."
         )
-    known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
+    known = Known(itemtype.fields, itemtype.dynamic, kinds)
     is_usual = filter_ is None and itemtype.usual_filter is not None
     if is_usual:
         filter_ = itemtype.usual_filter
     elif isinstance(filter_, str):
-        filter_ = saltext.query.text.parse(filter_, known)
-    return saltext.query.engine.Query(itemtype, fields, filter_, sort, known, is_usual)
+        filter_ = text.parse(filter_, known)
+    return engine.Query(itemtype, fields, filter_, sort, known, is_usual)
 
 
 def fields(opts, what, names=None, caller=None):
@@ -203,14 +198,14 @@ def fields(opts, what, names=None, caller=None):
     :raises QueryError: if the request is wrong
     """
     query = prepare(opts, what, names or [])
-    context = saltext.query.context.Context(opts, (), 0, caller)
+    context = Context(opts, (), 0, caller)
     # what other minions have is not for a minion to see
     reads = opts.get("cachedir") and context.caller.only is None
     if names is None:
         names = list(query.itemtype.fields)
         if query.itemtype.dynamic is not None and reads:
-            names += saltext.query.dynamic.names(context)
-        names.sort(key=saltext.query.compare.text_key)
+            names += dynamic.names(context)
+        names.sort(key=compare.text_key)
     found = [query.known.column(name.strip()) for name in names]
     loose = [field for field in found if field.loose]
     if loose and reads:
@@ -218,7 +213,7 @@ def fields(opts, what, names=None, caller=None):
         if "pillar" in context.wanted:
             context.caller.check_pillars()
         items_ = query.itemtype.items(context, None)
-        for item in itertools.islice(items_, saltext.query.dynamic.SAMPLE):
+        for item in itertools.islice(items_, dynamic.SAMPLE):
             for field in loose:
                 field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
@@ -232,9 +227,9 @@ def _valueless(query, context):
     found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
         return {}
-    others = saltext.query.dynamic.names(context)
+    others = dynamic.names(context)
     names = [field.name for field in found if field.name not in others]
-    return {name: saltext.query.field.similar(name, others) for name in names}
+    return {name: similar(name, others) for name in names}
 
 
 def old_format(response):

@@ -12,10 +12,7 @@ import sys
 import time
 
 import saltext.query
-import saltext.query.cli_options
-import saltext.query.formats
-import saltext.query.order
-import saltext.query.render
+from saltext.query import cli_options, formats, order, render
 
 import salt.config
 import salt.defaults.exitcodes
@@ -32,7 +29,7 @@ EX_NOTHING = 2
 _CLEAR = "\x1b[H\x1b[2J"
 
 
-class SaltQuery(saltext.query.cli_options.QueryOptionParser):
+class SaltQuery(cli_options.QueryOptionParser):
     """
     Show items.
     """
@@ -102,7 +99,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             # whoever reads has enough
             goes_on = False
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        for sentence in [*told, *saltext.query.formats.notes(response)]:
+        for sentence in [*told, *formats.notes(response)]:
             self._tell(sentence)
         code = salt.defaults.exitcodes.EX_OK
         if told:
@@ -113,7 +110,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
 
     @staticmethod
     def _tell(sentence):
-        sentence = saltext.query.render.shown(str(sentence))
+        sentence = render.shown(str(sentence))
         sys.stderr.write(f"salt-query: {sentence}\n")
 
     def _answer(self):
@@ -125,10 +122,10 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         if self.options.list_fields:
             found = saltext.query.fields(self.config, what, names or None)
             unknown = [one["name"] for one in found["fields"] if one["title"] is None]
-            known = saltext.query.render.definitions(found)
+            known = render.definitions(found)
         else:
             found = self._ask(what, names)
-            known, unknown = saltext.query.render.known(found)
+            known, unknown = render.known(found)
         told = self._missing(unknown, found.get("absent", ()), what)
         return (found if is_json else known), told
 
@@ -155,10 +152,10 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
                     "Leave out -o: --count shows the fields that it counts."
                 )
             more.update(limit=options.limit, sort=options.sort)
-            wanted = saltext.query.order.names(options.count)
+            wanted = order.names(options.count)
             return saltext.query.count(self.config, what, wanted, rule, **more)
         asked = options.fields or "+"
-        wanted = saltext.query.order.names(asked.removeprefix("+"))
+        wanted = order.names(asked.removeprefix("+"))
         if options.format == "list":
             wanted = wanted if options.fields else [first]
         elif asked.startswith("+"):
@@ -195,7 +192,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         terminal = sys.stdout.isatty()
         if options.watch is not None and terminal:
             sys.stdout.write(_CLEAR)
-        shown = saltext.query.render.shown if terminal else str
+        shown = render.shown if terminal else str
         headers = not options.no_headers
         colours = None
         if terminal and not options.no_color and "NO_COLOR" not in os.environ:
@@ -203,13 +200,13 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         if options.format == "json":
             lines = [json.dumps(response)]
         elif options.format == "jsonl":
-            lines = saltext.query.formats.json_lines(response)
+            lines = formats.json_lines(response)
         elif options.format == "csv":
-            lines = saltext.query.formats.csv(response, shown, headers=headers)
+            lines = formats.csv(response, shown, headers=headers)
         elif options.format == "list":
-            lines = saltext.query.formats.names(response, shown)
+            lines = formats.names(response, shown)
         else:
-            lines = saltext.query.render.lines(
+            lines = render.lines(
                 response,
                 separator=options.separator,
                 headers=headers,

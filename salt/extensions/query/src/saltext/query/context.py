@@ -6,11 +6,8 @@ what has been read once for all of them.
 import functools
 import importlib
 
-import saltext.query.caller
-import saltext.query.compare
-import saltext.query.documents
-import saltext.query.filters
-import saltext.query.loader
+from saltext.query import compare, documents, filters, loader
+from saltext.query.caller import Caller
 from saltext.query.errors import of_site
 
 
@@ -37,14 +34,14 @@ class Context:
 
     def __init__(self, opts, needs, now, caller=None, target=None, live=None):
         self.opts = opts
-        self.caller = caller or saltext.query.caller.Caller()
+        self.caller = caller or Caller()
         self.target = target
         self.live_settings = live or {}
         self.now = now
         self.wanted = {}
         self.want(needs)
-        self.documents = saltext.query.documents.Documents(opts)
-        self.filter = saltext.query.filters.Filter(None, {})
+        self.documents = documents.Documents(opts)
+        self.filter = filters.Filter(None, {})
         self.live = None
         self.live_names = []
         self.absent = []
@@ -75,7 +72,7 @@ class Context:
         Return the ids of the minions whose key is accepted, in natural order.
         """
         found = [one for one, state in self.keys.items() if state == "accepted"]
-        return sorted(found, key=saltext.query.compare.text_key)
+        return sorted(found, key=compare.text_key)
 
     def source(self, name):
         """
@@ -86,7 +83,7 @@ class Context:
         :raises QueryError: if there is no such module
         """
         if name not in self._sources:
-            found = saltext.query.loader.found(
+            found = loader.found(
                 self.opts,
                 "query_sources",
                 name,

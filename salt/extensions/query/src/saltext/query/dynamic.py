@@ -14,9 +14,8 @@ the values that are there.
 import collections
 import re
 
-import saltext.query.field
-import saltext.query.kinds
-from saltext.query.kinds import BANKS, MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query import field
+from saltext.query.kinds import BANKS, MISSING_NODATA, MISSING_UNAVAIL, NORMAL, kind_of
 
 import salt.utils.mine
 
@@ -39,7 +38,7 @@ _PLAIN = re.compile(r"[^a-z0-9_.]")
 _ESCAPED = re.compile(rb"/([0-9a-f]{2})")
 
 
-class DynamicField(saltext.query.field.Field):
+class DynamicField(field.Field):
     """
     A field whose kind is that of its values.
     """
@@ -63,8 +62,8 @@ class DynamicField(saltext.query.field.Field):
         """
         ret = super().cell(item)
         self._is_read = True
-        if ret[0] == saltext.query.kinds.NORMAL:
-            self._seen.add(saltext.query.kinds.kind_of(ret[1]))
+        if ret[0] == NORMAL:
+            self._seen.add(kind_of(ret[1]))
         return ret
 
     def definition(self):
@@ -118,7 +117,7 @@ def find(name, kinds):
     doc = f"Value {name} of the {start}"
     kind = kinds.get(name) or kinds.get(f"{start}.{raw}")
     if kind is not None and kind != "unknown":
-        return saltext.query.field.Field(name, title, kind, doc, get, needs)
+        return field.Field(name, title, kind, doc, get, needs)
     return DynamicField(name, title, "other", doc, get, needs)
 
 

@@ -8,13 +8,10 @@ import collections
 import json
 import time
 
-import saltext.query.compare
-import saltext.query.context
-import saltext.query.field
-import saltext.query.filters
-import saltext.query.order
-import saltext.query.search
+from saltext.query import compare, filters, order, search
+from saltext.query.context import Context
 from saltext.query.errors import QueryError, QueryRightsError, of_site
+from saltext.query.field import Known
 from saltext.query.item import Item
 
 #: The most fields of a query.
@@ -43,12 +40,10 @@ class Query:
     ):
         self.is_usual = is_usual
         self.itemtype = itemtype
-        self.known = known or saltext.query.field.Known(
-            itemtype.fields, itemtype.dynamic
-        )
+        self.known = known or Known(itemtype.fields, itemtype.dynamic)
         self.fields = [self.known.column(name) for name in _checked_names(fields)]
-        self.filter = saltext.query.filters.Filter(rule, self.known)
-        sort = saltext.query.order.split(sort)
+        self.filter = filters.Filter(rule, self.known)
+        sort = order.split(sort)
         self.sort = [self.known.get(name, "Sort") for name, _ in sort]
         self.turned = [turned for _, turned in sort]
         self._is_host = self.known.fields[self.known.first].host
@@ -66,7 +61,7 @@ class Query:
         """
         Return what a name stands for of the names that are asked for.
         """
-        known = saltext.query.compare.leading(name) if self._is_host else [name]
+        known = compare.leading(name) if self._is_host else [name]
         return [one for one in known if one in self.names]
 
     def place(self, name):
@@ -99,7 +94,7 @@ class Query:
         :raises QueryRightsError: if the caller may not have it
         """
         needs = {need for field in self.used() for need in field.needs}
-        ret = saltext.query.context.Context(opts, needs, clock(), **more)
+        ret = Context(opts, needs, clock(), **more)
         self._check_rights(ret)
         ret.filter = self.filter
         ret.live_names = [field.name for field in self.fields if _asks([field])]
@@ -140,10 +135,10 @@ class Query:
         caller = context.caller
         seconds = None
         if self.filter.patterns or (context.target is not None and caller.name):
-            seconds = saltext.query.search.MAX_SECONDS
+            seconds = search.MAX_SECONDS
             if caller.only is not None:
-                seconds = saltext.query.search.MAX_MINION_SECONDS
-        with saltext.query.search.limited(seconds):
+                seconds = search.MAX_MINION_SECONDS
+        with search.limited(seconds):
             return self._page(context, limit, offset, room)
 
     def _page(self, context, limit, offset, room):
@@ -168,7 +163,7 @@ class Query:
                 )
                 for item in items
             ]
-            ordered = saltext.query.order.ordered(pairs, self.turned)
+            ordered = order.ordered(pairs, self.turned)
             items = (item for _, item in ordered)
         asks = bool(context.live_names) and context.live is None
         end = None if limit is None else offset + limit
@@ -203,7 +198,7 @@ class Query:
         return [field.cell(item) for field in self.fields]
 
     def _keys(self, item):
-        return [saltext.query.order.key(field.cell(item)) for field in self.sort]
+        return [order.key(field.cell(item)) for field in self.sort]
 
     def _token(self, item):
         """
@@ -281,7 +276,7 @@ class _Mark:
             if after.startswith("["):
                 self.key, values = json.loads(after)
                 self.key = [str(one) for one in self.key]
-            self.values = [saltext.query.order.key(cell) for cell in values]
+            self.values = [order.key(cell) for cell in values]
             wrong = not self.key or len(values) != len(query.sort)
         except (ValueError, TypeError, RecursionError):
             wrong = True
@@ -291,7 +286,7 @@ class _Mark:
             )
 
     def _place(self, key):
-        names = [saltext.query.compare.text_key(one) for one in key[: len(self.key)]]
+        names = [compare.text_key(one) for one in key[: len(self.key)]]
         return self.query.place(key[0]), names
 
     def put_into(self, items):

@@ -9,9 +9,16 @@ import logging
 import re
 import typing
 
-import saltext.query.kinds
 from saltext.query.errors import QueryError, QueryStoreError
-from saltext.query.kinds import MISSING_UNAVAIL, NORMAL, UNKNOWN, Missing
+from saltext.query.kinds import (
+    BANKS,
+    KINDS,
+    MISSING_UNAVAIL,
+    NORMAL,
+    UNKNOWN,
+    Missing,
+    is_large,
+)
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +71,7 @@ class Field:
         self.needs = tuple(self.needs)
         self.cost = 2 if "live" in self.sources() else 1 if self.needs else 0
         self.alias_of = None
-        self._check = saltext.query.kinds.KINDS[self.kind]
+        self._check = KINDS[self.kind]
 
     def sources(self):
         """
@@ -89,7 +96,7 @@ class Field:
             return value.cell
         if value is not None and self._check(value):
             return (NORMAL, value)
-        if saltext.query.kinds.is_large(value):
+        if is_large(value):
             item.context.too_large.add((id(item), self.name))
         return MISSING_UNAVAIL.cell
 
@@ -141,7 +148,7 @@ class Known:
         start = None
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
-            start = similar(head, saltext.query.kinds.BANKS)
+            start = similar(head, BANKS)
         found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
         return f"did you mean {found!r}?" if found else ""
 

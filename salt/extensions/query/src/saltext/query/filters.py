@@ -30,10 +30,7 @@ are meant. Everything that can be wrong with a filter is found before any item i
 import operator
 import time
 
-import saltext.query.compare
-import saltext.query.human
-import saltext.query.kinds
-import saltext.query.search
+from saltext.query import compare, human, kinds, search
 from saltext.query.errors import QueryError
 from saltext.query.field import Known
 
@@ -100,10 +97,9 @@ class Filter:
         long to be searched here.
         """
         cells = [field.cell(item) for field in self.fields]
-        most = saltext.query.search.MAX_THREAD_TEXT
+        most = search.MAX_THREAD_TEXT
         return any(
-            status == saltext.query.kinds.NODATA
-            or (isinstance(value, str) and len(value) > most)
+            status == kinds.NODATA or (isinstance(value, str) and len(value) > most)
             for status, value in cells
         )
 
@@ -159,7 +155,7 @@ class Filter:
         test, cost = self._leaf(field, _equal(field, value))
         return (_negation(test) if word == "!=" else test), cost
 
-    def _leaf(self, field, compare, manager=None):
+    def _leaf(self, field, test, manager=None):
         if field not in self.fields:
             self.fields.append(field)
         cell = field.cell
@@ -168,7 +164,7 @@ class Filter:
             status, value = cell(item)
             if status:
                 return None
-            return compare(value) if manager is None else compare(value, manager(item))
+            return test(value) if manager is None else test(value, manager(item))
 
         return holds, field.cost
 
@@ -238,7 +234,7 @@ def _negation(test):
 def _missing(field):
     def holds(item):
         status, _ = field.cell(item)
-        return None if status == saltext.query.kinds.PENDING else bool(status)
+        return None if status == kinds.PENDING else bool(status)
 
     return holds
 
@@ -256,18 +252,18 @@ def _checked(field, value):
     :raises QueryError: if it is of another kind
     """
     kind = field.kind
-    if kind in saltext.query.kinds.NUMERIC:
+    if kind in kinds.NUMERIC:
         found = None
         if isinstance(value, str):
             if kind == "unit":
-                found = saltext.query.human.size(value)
+                found = human.size(value)
             elif kind == "timestamp":
-                found = saltext.query.human.date(value)
+                found = human.date(value)
             elif field.span:
-                found = saltext.query.human.seconds(value)
+                found = human.seconds(value)
         value = value if found is None else found
         kind = "float"
-    if not saltext.query.kinds.is_kind(kind, value):
+    if not kinds.is_kind(kind, value):
         raise QueryError(
             f"Compare the field {field.name!r} with {_WORDS.get(kind, 'a number')}, not with"
             f" {value!r:.80}."
@@ -277,12 +273,12 @@ def _checked(field, value):
 
 def _equal(field, value):
     if field.loose or field.kind == "other":
-        if not saltext.query.kinds.is_kind("other", value):
+        if not kinds.is_kind("other", value):
             raise QueryError(
                 f"Compare the field {field.name!r} with what JSON can write, not with"
                 f" {value!r:.80}."
             )
-        return lambda found: saltext.query.compare.same(found, value)
+        return lambda found: compare.same(found, value)
     value = _checked(field, value)
     if field.host:
         return _equal_to_any(field, [value])
@@ -292,30 +288,30 @@ def _equal(field, value):
 def _equal_to_any(field, values):
     if field.host:
         hosts = {_checked(field, value).lower() for value in values}
-        return lambda found: not hosts.isdisjoint(saltext.query.compare.leading(found))
+        return lambda found: not hosts.isdisjoint(compare.leading(found))
     if field.kind == "text":
         return frozenset(_checked(field, value) for value in values).__contains__
     tests = [_equal(field, value) for value in values]
     return lambda found: any(test(found) for test in tests)
 
 
-def _ordered(field, value, compare):
+def _ordered(field, value, decide):
     if not field.loose:
-        if field.kind not in saltext.query.kinds.NUMERIC and field.kind != "text":
+        if field.kind not in kinds.NUMERIC and field.kind != "text":
             raise QueryError(
                 f"Ask for the order of texts and numbers only: the field {field.name!r}"
                 f" is of the kind {field.kind!r}."
             )
         if field.kind == "timestamp" and isinstance(value, str):
-            age = saltext.query.human.seconds(value)
+            age = human.seconds(value)
             if age is not None:
                 now = time.time()
-                return lambda found: compare(now - found, age)
+                return lambda found: decide(now - found, age)
         value = _checked(field, value)
 
     def test(found, manager=None):
-        sign = saltext.query.compare.version_order(manager, found, value)
-        return None if sign is None else compare(sign, 0)
+        sign = compare.version_order(manager, found, value)
+        return None if sign is None else decide(sign, 0)
 
     return test
 
@@ -331,8 +327,8 @@ def _found(field, value):
             f"Compare the field {field.name!r} by '=~' with a string, not with"
             f" {value!r:.80}."
         )
-    search = saltext.query.search.compiled(value)
-    return lambda found: search(found) if isinstance(found, str) else None
+    pattern = search.compiled(value)
+    return lambda found: pattern(found) if isinstance(found, str) else None
 
 
 def _contained(field, value):
@@ -341,11 +337,11 @@ def _contained(field, value):
             "Use '=[]' with lists only, which are of the kind 'other': the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
-    if not saltext.query.kinds.is_kind("other", value):
+    if not kinds.is_kind("other", value):
         raise QueryError(
             f"Look in a list for what JSON can write, not for {value!r:.80}."
         )
-    same = saltext.query.compare.same
+    same = compare.same
     return lambda found: (
         any(same(one, value) for one in found)
         if isinstance(found, (list, tuple, dict))

@@ -6,8 +6,7 @@ largest values and means of fields.
 import json
 import re
 
-import saltext.query.compare
-import saltext.query.order
+from saltext.query import compare, order
 from saltext.query.errors import QueryError
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC
 
@@ -57,7 +56,7 @@ def _made(function, cells):
     """
     values = [value for status, value in cells if status == NORMAL]
     if function in ("sum", "avg"):
-        values = [one for one in values if saltext.query.compare.is_number(one)]
+        values = [one for one in values if compare.is_number(one)]
     if not values:
         return (NODATA, None)
     if function == "avg":
@@ -65,7 +64,7 @@ def _made(function, cells):
     if function == "sum":
         return (NORMAL, sum(values))
     best = min if function == "min" else max
-    return (NORMAL, best(values, key=saltext.query.compare.sort_key))
+    return (NORMAL, best(values, key=compare.sort_key))
 
 
 def count(response, functions=(), sort=None):
@@ -94,7 +93,7 @@ def count(response, functions=(), sort=None):
         ]
         rows.append([*group[0][:size], (NORMAL, len(group)), *made])
     names = [one["name"] for one in fields]
-    wanted = saltext.query.order.split(sort)
+    wanted = order.split(sort)
     wanted += [("count", True), *[(name, False) for name in names[:size]]]
     for name, _ in wanted:
         if name not in names:
@@ -102,10 +101,8 @@ def count(response, functions=(), sort=None):
                 f"Sort groups by one of {', '.join(names)}, not {name!r:.80}."
             )
     places = [names.index(name) for name, _ in wanted]
-    found = [
-        ([saltext.query.order.key(row[place]) for place in places], row) for row in rows
-    ]
-    found = saltext.query.order.ordered(found, [turned for _, turned in wanted])
+    found = [([order.key(row[place]) for place in places], row) for row in rows]
+    found = order.ordered(found, [turned for _, turned in wanted])
     return {
         **response,
         "fields": fields,

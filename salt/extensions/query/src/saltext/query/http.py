@@ -6,9 +6,7 @@ wrong with a request is told before anything is run.
 """
 
 import saltext.query
-import saltext.query.engine
-import saltext.query.order
-import saltext.query.target
+from saltext.query import engine, order, target
 from saltext.query.errors import QueryError
 
 #: What a request may have besides the item type.
@@ -42,7 +40,7 @@ def posted(opts, what, body):
         "filter": None,
         "limit": None,
         **{name: value for name, value in body.items() if value is not None},
-        "fields": saltext.query.order.names(body["fields"]),
+        "fields": order.names(body["fields"]),
         "offset": body.get("offset") or 0,
     }
     for name in ("limit", "offset"):
@@ -50,10 +48,10 @@ def posted(opts, what, body):
         text = low[name]
         if isinstance(text, str) and text.isdecimal() and len(text) < 19:
             low[name] = int(text)
-    saltext.query.engine.check_paging(low["limit"], low["offset"])
+    engine.check_paging(low["limit"], low["offset"])
     saltext.query.prepare(opts, what, low["fields"], low["filter"], low.get("sort"))
     if "tgt" in low:
-        saltext.query.target.Target(low["tgt"], low.get("tgt_type", "glob"))
+        target.Target(low["tgt"], low.get("tgt_type", "glob"))
     return low
 
 

@@ -5,8 +5,7 @@ Items and their types.
 import dataclasses
 import typing
 
-import saltext.query.compare
-import saltext.query.field
+from saltext.query import compare, field
 from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
@@ -95,7 +94,7 @@ class ItemType:
     dynamic: typing.Callable = None
 
     def __post_init__(self):
-        self.fields = saltext.query.field.table(*self.fields)
+        self.fields = field.table(*self.fields)
         self.usual = list(self.usual or list(self.fields)[:5])
 
 
@@ -108,7 +107,7 @@ def named(found, wanted=None):
     """
     if wanted is not None:
         found = {name for name in wanted if name in found}
-    yield from sorted(found, key=saltext.query.compare.text_key)
+    yield from sorted(found, key=compare.text_key)
 
 
 def grain(document, key):
@@ -131,7 +130,7 @@ def address(document, number):
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):
         return value
-    found = [value[one] for one in sorted(value, key=saltext.query.compare.text_key)]
+    found = [value[one] for one in sorted(value, key=compare.text_key)]
     found = [str(one[0]) for one in found if one and isinstance(one, list)]
     found = [one for one in found if not one.startswith("127.")]
     return found[number] if number < len(found) else MISSING_UNAVAIL

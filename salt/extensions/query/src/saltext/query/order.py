@@ -4,7 +4,7 @@ The order of items: by the values of fields, where a minus before a name turns i
 What is missing comes last either way. See :mod:`saltext.query.compare` for the order of values.
 """
 
-import saltext.query.compare
+from saltext.query import compare
 from saltext.query.errors import QueryError
 
 #: The most fields to sort by.
@@ -59,4 +59,4 @@ def key(cell):
     Return what to sort a cell by, or None if it has no value.
     """
     status, value = cell
-    return None if status else saltext.query.compare.sort_key(value)
+    return None if status else compare.sort_key(value)

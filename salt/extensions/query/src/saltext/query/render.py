@@ -6,7 +6,7 @@ import datetime
 import json
 import unicodedata
 
-import saltext.query.formats
+from saltext.query import formats
 from saltext.query.kinds import (
     NODATA,
     NORMAL,
@@ -185,7 +185,7 @@ def lines(
 
     if plain:
         for texts, statuses in table:
-            texts = [saltext.query.formats.quoted(text, separator) for text in texts]
+            texts = [formats.quoted(text, separator) for text in texts]
             yield separator.join(map(paint, texts, statuses))
         return
     columns = zip(*[texts for texts, _ in table])

@@ -2,16 +2,16 @@
 Minions that run nothing.
 """
 
-import saltext.query.locks
+from saltext.query.locks import grains, of_minion
 
 
 def locks(context):
     """
     Yield the minions that run nothing, by a grain.
     """
-    for minion, grain, when in saltext.query.locks.grains(context, "minion_blackout"):
+    for minion, grain, when in grains(context, "minion_blackout"):
         if grain is True:
-            yield saltext.query.locks.of_minion(
+            yield of_minion(
                 minion,
                 "minion",
                 mode="exclusive",

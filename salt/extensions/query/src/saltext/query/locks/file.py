@@ -5,7 +5,7 @@ Locks of file servers on this master.
 import glob
 import os
 
-import saltext.query.files
+from saltext.query import files
 
 #: The folders of the cache in which file servers and their kin keep locks, and where there.
 _BACKENDS = ("gitfs", "git_pillar", "winrepo", "hgfs", "svnfs")
@@ -22,9 +22,7 @@ def locks(context):
         for path in glob.glob(os.path.join(glob.escape(root), form)):
             try:
                 changed = os.stat(path).st_mtime
-                content = (
-                    b"" if os.path.isdir(path) else saltext.query.files.read_file(path)
-                )
+                content = b"" if os.path.isdir(path) else files.read_file(path)
             except OSError:
                 # it has been given back meanwhile
                 continue

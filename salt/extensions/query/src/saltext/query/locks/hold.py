@@ -4,8 +4,8 @@ Packages that minions hold.
 
 import re
 
-import saltext.query.compare
-import saltext.query.locks
+from saltext.query import compare
+from saltext.query.locks import of_minion
 
 #: What the mine may have of held packages.
 HOLDS = (
@@ -34,8 +34,8 @@ def locks(context):
             for package, version in _held(entry):
                 found[package] = version or found.get(package)
         when = context.documents.updated("mine", minion) if found else None
-        for package in sorted(found, key=saltext.query.compare.text_key):
-            yield saltext.query.locks.of_minion(
+        for package in sorted(found, key=compare.text_key):
+            yield of_minion(
                 minion,
                 package,
                 package=package,

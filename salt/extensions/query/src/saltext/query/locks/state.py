@@ -2,18 +2,17 @@
 States that minions refuse to run.
 """
 
-import saltext.query.locks
+from saltext.query.locks import grains, of_minion
 
 
 def locks(context):
     """
     Yield the states that minions refuse to run, as ``state.disable`` told them.
     """
-    grains = saltext.query.locks.grains(context, "state_runs_disabled")
-    for minion, found, when in grains:
+    for minion, found, when in grains(context, "state_runs_disabled"):
         for name in found if isinstance(found, list) else ():
             if isinstance(name, str):
-                yield saltext.query.locks.of_minion(
+                yield of_minion(
                     minion,
                     name,
                     fun="state.apply",

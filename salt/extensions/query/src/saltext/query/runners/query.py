@@ -13,8 +13,7 @@ right to run the runner ``cache.pillar``.
 import functools
 
 import saltext.query
-import saltext.query.caller
-import saltext.query.order
+from saltext.query import caller, order
 from saltext.query.errors import QueryError
 from saltext.query.kinds import PENDING, UNAVAIL
 
@@ -34,7 +33,7 @@ _FRAME = 4096
 
 
 def _caller():
-    return saltext.query.caller.of_runner(__opts__, globals().get("__user__"))
+    return caller.of_runner(__opts__, globals().get("__user__"))
 
 
 def items(
@@ -85,7 +84,7 @@ def items(
         salt-run query.items job id,fun '["=", "user", "root"]' sort=-id limit=10
         salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
-    fields = saltext.query.order.names(fields)
+    fields = order.names(fields)
     return saltext.query.items(
         __opts__,
         what,
@@ -127,7 +126,7 @@ def count(
 
         salt-run query.count node os,os_release --out=query
     """
-    fields = saltext.query.order.names(fields)
+    fields = order.names(fields)
     return saltext.query.count(
         __opts__,
         what,
@@ -199,7 +198,7 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
         salt-run query.fields node
         salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    names = saltext.query.order.names(fields)
+    names = order.names(fields)
     ret = saltext.query.fields(__opts__, what, names, caller=_caller())
     if len(salt.payload.dumps(ret)) > _most(what, fields):
         raise QueryError(

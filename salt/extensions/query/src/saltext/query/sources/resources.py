@@ -6,9 +6,7 @@ machines have put into the mine.
 import functools
 import os
 
-import saltext.query.documents
-import saltext.query.dynamic
-import saltext.query.kinds
+from saltext.query import documents, dynamic, kinds
 
 try:
     import salt.utils.resource_registry as registry
@@ -47,14 +45,14 @@ class Instances:
         Return what a minion has put into the mine by each of these functions, or None.
         """
         document = self.context.read("mine", minion) or {}
-        unwrapped = saltext.query.dynamic.unwrapped
+        unwrapped = dynamic.unwrapped
         return [unwrapped(document.get(function)) for function in functions]
 
     def machines(self, minion):
         """
         Return the virtual machines of a minion by name; None if it has told of none.
         """
-        found = self.mine(minion, saltext.query.documents.VM_INFO)[0]
+        found = self.mine(minion, documents.VM_INFO)[0]
         if not isinstance(found, dict):
             return None
         return {
@@ -78,5 +76,5 @@ class Instances:
         machines = self.machines(minion)
         resources = self.resources(minion)
         if machines is None and not resources:
-            return saltext.query.kinds.MISSING_NODATA
+            return kinds.MISSING_NODATA
         return len(machines or ()) + sum(map(len, resources.values()))

@@ -4,9 +4,7 @@ Instances: virtual machines and other resources that minions manage.
 
 import operator
 
-import saltext.query.compare
-import saltext.query.documents
-import saltext.query.human
+from saltext.query import compare, documents, human
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address, grain
 from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE
@@ -24,7 +22,7 @@ NICS = 8
 #: The type of those that come out of the mine.
 VIRT = "virt"
 
-_MINE = f"mine:{saltext.query.documents.VM_INFO}"
+_MINE = f"mine:{documents.VM_INFO}"
 
 
 class Instance(Item):
@@ -80,7 +78,7 @@ def _items(context, _names):
             found.append(Instance(context, VIRT, name, minion, info))
         for type_, ids in known.resources(minion).items():
             found += [Instance(context, type_, one, minion) for one in ids]
-    key = saltext.query.compare.text_key
+    key = compare.text_key
     found.sort(key=lambda one: (key(one.name), key(one.node)))
     yield from found
 
@@ -128,7 +126,7 @@ def _parts(name, make):
         found = info.get(name)
         if not isinstance(found, dict):
             return MISSING_NODATA
-        return make(sorted(found, key=saltext.query.compare.text_key), found)
+        return make(sorted(found, key=compare.text_key), found)
 
     return _info(convert)
 
@@ -139,7 +137,7 @@ def _disk(number):
         if isinstance(value, int):
             return value // (1024 * 1024)
         # such as 8.0 GiB
-        return int(saltext.query.human.size(value.partition("(")[0].strip()))
+        return int(human.size(value.partition("(")[0].strip()))
 
     return _parts("disks", size)
 

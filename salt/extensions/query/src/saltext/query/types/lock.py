@@ -4,8 +4,7 @@ Locks: what keeps something from being done or changed, on the master and on min
 
 import os
 
-import saltext.query.compare
-import saltext.query.loader
+from saltext.query import compare, loader
 from saltext.query.errors import QueryError, of_site
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
@@ -48,9 +47,9 @@ def _items(context, names):
         return context.filter.holds(Lock(context, type_, None)) is not False
 
     found = []
-    loaded = saltext.query.loader.modules(context.opts, "query_locks")
-    types = saltext.query.loader.names(context.opts, "query_locks")
-    wrong = saltext.query.loader.problems(context.opts, "query_locks")
+    loaded = loader.modules(context.opts, "query_locks")
+    types = loader.names(context.opts, "query_locks")
+    wrong = loader.problems(context.opts, "query_locks")
     for type_, told in wrong.items():
         if may_have(type_):
             raise QueryError(f"{told}; it finds locks.")
@@ -62,7 +61,7 @@ def _items(context, names):
                 ):
                     raise TypeError(f"a lock is {info!r:.80}, with no object")
                 found.append(Lock(context, type_, info))
-    found.sort(key=lambda lock: saltext.query.compare.text_key(lock.name))
+    found.sort(key=lambda lock: compare.text_key(lock.name))
     yield from found
 
 

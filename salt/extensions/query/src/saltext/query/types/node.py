@@ -2,8 +2,7 @@
 Nodes: the minions that have a key.
 """
 
-import saltext.query.compare
-import saltext.query.dynamic
+from saltext.query import compare, dynamic
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
@@ -37,7 +36,7 @@ class Node(Item):
 
 
 def _items(context, _names):
-    for name in sorted(context.keys, key=saltext.query.compare.text_key):
+    for name in sorted(context.keys, key=compare.text_key):
         yield Node(context, name)
 
 
@@ -168,7 +167,7 @@ _NODE = ItemType(
     ],
     _items,
     usual=("name", "key_state", "os", "os_release", "mtotal", "seen_ts"),
-    dynamic=saltext.query.dynamic.find,
+    dynamic=dynamic.find,
 )
 
 

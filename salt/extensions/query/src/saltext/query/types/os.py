@@ -3,16 +3,14 @@ Operating systems: the nodes with an accepted key, in groups by what they run. A
 told of a group is made of what fields of its nodes say.
 """
 
-import saltext.query.compare
-import saltext.query.dynamic
-import saltext.query.kinds
 import saltext.query.types.node
+from saltext.query import compare, dynamic, kinds
 from saltext.query.field import Known, read
 from saltext.query.item import Item, ItemType, named
 from saltext.query.kinds import MISSING_NODATA, NODATA, NORMAL
 
 _NODE = saltext.query.types.node.item_type()
-_KNOWN = Known(_NODE.fields, saltext.query.dynamic.find)
+_KNOWN = Known(_NODE.fields, dynamic.find)
 
 
 class System(Item):
@@ -46,7 +44,7 @@ def _items(context, _names):
             str(one) for one in parts if isinstance(one, (str, int, float))
         )
         # what is no text, or too long for one, names nothing
-        if name and saltext.query.kinds.is_kind("text", name):
+        if name and kinds.is_kind("text", name):
             found.setdefault(name, System(context, name)).nodes.append(node)
     for name in named(found):
         yield found[name]
@@ -80,7 +78,7 @@ def _agreed(values):
 
 
 def _all(values):
-    return sorted(map(str, _distinct(values)), key=saltext.query.compare.text_key)
+    return sorted(map(str, _distinct(values)), key=compare.text_key)
 
 
 def _major(values):

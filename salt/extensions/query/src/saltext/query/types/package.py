@@ -4,7 +4,7 @@ Packages: what minions have installed, as far as they have told the mine.
 
 import operator
 
-import saltext.query.compare
+from saltext.query import compare
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
 
@@ -72,7 +72,7 @@ def _items(context, names):
                 one = Package(context, name, minion, version, manager, held)
                 if context.filter.holds(one) is not False:
                     found.append(one)
-    key = saltext.query.compare.text_key
+    key = compare.text_key
     # most minions have the same packages
     keys = {one.name: key(one.name) for one in found}
     found.sort(key=lambda one: (keys[one.name], key(one.node), key(one.version)))
