@@ -41,7 +41,7 @@ class Context:
         self.wanted = {}
         self.want(needs)
         self.documents = documents.Documents(opts)
-        self.filter = filters.Filter(None, {})
+        self.filter = filters.Filter(None, None)
         self.live = None
         self.live_names = []
         self.absent = []

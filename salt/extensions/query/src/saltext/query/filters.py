@@ -32,7 +32,6 @@ import time
 
 from saltext.query import compare, human, kinds, search
 from saltext.query.errors import QueryError
-from saltext.query.field import Known
 
 #: How deep filters may be within each other.
 MAX_LEVELS = 10
@@ -61,8 +60,7 @@ _WORDS = {"text": "a string", "bool": "true or false"}
 class Filter:
     """
     :param rule: a filter, or None for all items
-    :param fields: the fields of the item type, by name, or a
-        :class:`saltext.query.field.Known`
+    :param Known known: the fields that there are
     :raises QueryError: if something is wrong with it
 
     :ivar list fields: the fields that it looks at
@@ -71,11 +69,11 @@ class Filter:
         filter of the specification, ``["|", ["=", "name", "web1"], ...]``; else None
     """
 
-    def __init__(self, rule, fields):
+    def __init__(self, rule, known):
         self.fields = []
         self.patterns = []
         self.names = None
-        self._known = fields if isinstance(fields, Known) else Known(fields)
+        self._known = known
         self._terms = 0
         self._test = None
         if rule is not None:

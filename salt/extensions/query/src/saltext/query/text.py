@@ -18,7 +18,6 @@ import json
 import re
 
 from saltext.query.errors import QueryError
-from saltext.query.field import Known
 
 #: The longest text, in characters.
 MAX_TEXT = 1_000_000
@@ -42,13 +41,12 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _RESERVED = frozenset(("and", "or", "not", "in", "is"))
 
 
-def parse(text, fields):
+def parse(text, known):
     """
     Return the filter that a text means.
 
     :param str text: what somebody has written
-    :param fields: the fields of the item type, by name, or a
-        :class:`saltext.query.field.Known`
+    :param Known known: the fields that there are
     :raises QueryError: if it can't be read. What it asks for is not checked here.
     """
     if len(text) > MAX_TEXT:
@@ -61,7 +59,6 @@ def parse(text, fields):
             raise QueryError(f"Correct the filter, which is no JSON: {exc}.") from None
     if not text.strip():
         raise QueryError("Give a filter, or leave it out for all items.")
-    known = fields if isinstance(fields, Known) else Known(fields)
     return _Parser(text, known).parse()
 
 
