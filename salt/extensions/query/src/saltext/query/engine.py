@@ -308,7 +308,7 @@ def _asks(fields):
     """
     Return whether one of these fields asks minions.
     """
-    return any("live" in field.sources() for field in fields)
+    return any(field.cost == 2 for field in fields)
 
 
 def _checked_names(names):

@@ -69,15 +69,10 @@ class Field:
 
     def __post_init__(self):
         self.needs = tuple(self.needs)
-        self.cost = 2 if "live" in self.sources() else 1 if self.needs else 0
+        asks = any(need.startswith("live:") for need in self.needs)
+        self.cost = 2 if asks else 1 if self.needs else 0
         self.alias_of = None
         self._check = KINDS[self.kind]
-
-    def sources(self):
-        """
-        Return the names of the sources that it reads.
-        """
-        return {need.partition(":")[0] for need in self.needs}
 
     def cell(self, item):
         """
@@ -193,14 +188,17 @@ def alias(name, field):
     return ret
 
 
-def read(text, getters, needs=None, **more):
+def read(text, items, getters, needs=None, **more):
     """
     Return the fields that a table defines. Each line is a field: its name, its title, its
     kind, the data it needs (with commas, or a minus for none), and its doc.
 
-    :param dict getters: functions that take an item and return a value, by the name of
-        the field; and by the source of its first need, with a colon, functions that take
-        the key of that need and return such a function. ``-:`` takes the field's name.
+    :param items: the class of the items, whose methods with the names of fields return their
+        values
+    :param dict getters: for other fields, functions that take an item and return a value, by
+        the name of the field; and by the source of its first need, with a colon, functions
+        that take the key of that need and return such a function. ``-:`` takes the field's
+        name.
     :param dict needs: what a source stands for: needs, or a function that takes the key and
         returns them
     :param more: for names of fields, further arguments of :class:`Field`
@@ -209,7 +207,9 @@ def read(text, getters, needs=None, **more):
     for line in text.strip().splitlines():
         name, title, kind, wanted, doc = line.split(None, 4)
         source, _, key = wanted.partition(",")[0].partition(":")
-        get = getters.get(name) or getters[f"{source}:"](name if wanted == "-" else key)
+        get = getters.get(name) or getattr(items, name, None)
+        if not callable(get):
+            get = getters[f"{source}:"](name if wanted == "-" else key)
         wanted = [] if wanted == "-" else wanted.split(",")
         if needs and source in needs:
             wanted = needs[source](key) if callable(needs[source]) else needs[source]

@@ -24,15 +24,11 @@ for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
     _FLAGS |= getattr(os, _flag, 0)
 
 
-def _ext_hook(_code, data):
-    return data.decode("utf-8", "replace")
-
-
 _READING = {
     "raw": False,
     "unicode_errors": "replace",
     "strict_map_key": False,
-    "ext_hook": _ext_hook,
+    "ext_hook": lambda _code, data: data.decode("utf-8", "replace"),
 }
 
 

@@ -47,12 +47,6 @@ class Item:
             ret = self._documents[bank, key] = self.context.read(bank, key)
             return ret
 
-    def grains(self, minion):
-        """
-        Return what the query needs of a minion's grains, or None if there are none.
-        """
-        return self.document("grains", minion)
-
     def live(self, key):
         """
         Return what the item's minion has answered, or why there is no answer.

@@ -32,17 +32,14 @@ MAX_SECONDS = 60
 MAX_MINION_SECONDS = 5
 
 
+def _is_thread():
+    return threading.current_thread() is not threading.main_thread()
+
+
 class _TimeUp(BaseException):
     """
     The time is up. Salt's matchers log any other exception, and go on.
     """
-
-
-def in_main_thread():
-    """
-    Return whether this thread can be stopped by a timer.
-    """
-    return threading.current_thread() is threading.main_thread()
 
 
 @contextlib.contextmanager
@@ -53,7 +50,7 @@ def limited(seconds):
     :param seconds: the limit, or None for none
     :raises QueryError: if the time is up
     """
-    if seconds is None or not in_main_thread():
+    if seconds is None or _is_thread():
         yield
         return
 
@@ -93,7 +90,7 @@ def compiled(pattern):
         ) from None
 
     def found(text):
-        if len(text) > MAX_THREAD_TEXT and not in_main_thread():
+        if len(text) > MAX_THREAD_TEXT and _is_thread():
             return None
         return search(text) is not None
 

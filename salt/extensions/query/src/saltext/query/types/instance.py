@@ -60,9 +60,18 @@ class Instance(Item):
         """
         guest = self.guest()
         if guest is not None:
-            return self.grains(guest)
+            return self.document("grains", guest)
         wanted = self.context.wanted.get("grains", set())
         return self.context.documents.fetch(_RESOURCE_GRAINS, self.name, wanted)
+
+    def pnode_online(self):
+        grains = self.document("grains", self.node)
+        return self.context.source("presence").is_connected(grains)
+
+    def data_ts(self):
+        if self.type != VIRT:
+            return None
+        return self.context.documents.updated("mine", self.node)
 
 
 def _items(context, _names):
@@ -106,13 +115,8 @@ def _running(make):
     """
     inner = _info(make)
     return lambda instance: (
-        MISSING_OFFLINE if _is_online(instance) is False else inner(instance)
+        MISSING_OFFLINE if instance.pnode_online() is False else inner(instance)
     )
-
-
-def _is_online(instance):
-    presence = instance.context.source("presence")
-    return presence.is_connected(instance.grains(instance.node))
 
 
 def _parts(name, make):
@@ -146,12 +150,6 @@ def _address(number):
     return lambda instance: address(instance.guest_grains(), number)
 
 
-def _written(instance):
-    if instance.type != VIRT:
-        return None
-    return instance.context.documents.updated("mine", instance.node)
-
-
 _FIELDS = """
 name         Instance      text      -                Type and identifier with a colon between them
 type         Type          text      -                Type
@@ -183,9 +181,9 @@ _KNOWN = read(
     _FIELDS
     + "".join(map(_DISK.format, range(DISKS)))
     + "".join(map(_NIC.format, range(NICS))),
+    Instance,
     {
         "pnode": lambda instance: instance.node,
-        "pnode_online": _is_online,
         "oper_state": _running(lambda info: info["state"] == "running"),
         "oper_ram": _running(lambda info: info["mem"] // 1024),
         "max_ram": _info(lambda info: info["maxMem"] // 1024),
@@ -194,7 +192,6 @@ _KNOWN = read(
         "minion": Instance.guest,
         "disk.count": _parts("disks", lambda names, _disks: len(names)),
         "nic.count": _parts("nics", lambda names, _nics: len(names)),
-        "data_ts": _written,
         **{f"disk{number}.size": _disk(number) for number in range(DISKS)},
         **{
             f"nic{number}.mac": _parts("nics", lambda names, _, at=number: names[at])

@@ -76,6 +76,64 @@ class Job(Item):
             return self.queue.nothing
         return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
 
+    def fun(self):
+        found = grain(self.load, "fun")
+        return ",".join(map(str, found)) if isinstance(found, list) else found
+
+    def metadata(self):
+        args = self.load.get("arg")
+        args = args if isinstance(args, list) else []
+        for one in (self.load, self.load.get("kwargs"), *args):
+            if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
+                return one["metadata"]
+        return None
+
+    def end_ts(self):
+        found = datetime.datetime.strptime(
+            self.source.ended(self.name), "%Y, %b %d %H:%M:%S.%f"
+        )
+        return found.replace(tzinfo=datetime.timezone.utc).timestamp()
+
+    def ret_list(self):
+        """
+        Return those of the minions that the job was for that have returned.
+        """
+        if self.minions is None:
+            return self.returned
+        return sorted(set(self.returned).intersection(self.minions))
+
+    def fail_cnt(self):
+        return sum(one is not None and has_failed(one) for one in self.results.values())
+
+    def retcodes(self):
+        found = self.results.items()
+        return {minion: one.get("retcode") for minion, one in found if one is not None}
+
+    def success(self):
+        if self.minions is None:
+            return None
+        if self.fail_cnt():
+            return False
+        return MISSING_NODATA if self.missing or None in self.results.values() else True
+
+    def status(self):
+        """
+        Return how far a job is. Only the job handler knows which minions run a job; without
+        it, a job that has not come back whole is just published.
+        """
+        line = self.line()
+        if isinstance(line, dict):
+            return "publishing" if line["sent"] else "queued"
+        if self.missing:
+            state = self.queue.show(self.name)
+            return "running" if state and state["running_on"] else "published"
+        ret = self.success()
+        return {True: "success", False: "failed"}.get(ret, ret)
+
+    def running_list(self):
+        state = self.queue.show(self.name)
+        return self.queue.nothing if state is None else state["running_on"]
+
 
 def _items(context, names):
     jobs = context.source("job_cache")
@@ -87,79 +145,12 @@ def _items(context, names):
         yield Job(context, name)
 
 
-def _fun(job):
-    found = grain(job.load, "fun")
-    return ",".join(map(str, found)) if isinstance(found, list) else found
-
-
-def _metadata(job):
-    args = job.load.get("arg")
-    args = args if isinstance(args, list) else []
-    for one in (job.load, job.load.get("kwargs"), *args):
-        if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
-            return one["metadata"]
-    return None
-
-
-def _end(job):
-    found = datetime.datetime.strptime(
-        job.source.ended(job.name), "%Y, %b %d %H:%M:%S.%f"
-    )
-    return found.replace(tzinfo=datetime.timezone.utc).timestamp()
-
-
-def _returned(job):
-    """
-    Return those of the minions that the job was for that have returned.
-    """
-    if job.minions is None:
-        return job.returned
-    return sorted(set(job.returned).intersection(job.minions))
-
-
-def _failed(job):
-    return sum(one is not None and has_failed(one) for one in job.results.values())
-
-
-def _retcodes(job):
-    found = job.results.items()
-    return {minion: one.get("retcode") for minion, one in found if one is not None}
-
-
-def _success(job):
-    if job.minions is None:
-        return None
-    if _failed(job):
-        return False
-    return MISSING_NODATA if job.missing or None in job.results.values() else True
-
-
-def _status(job):
-    """
-    Return how far a job is. Only the job handler knows which minions run a job; without
-    it, a job that has not come back whole is just published.
-    """
-    line = job.line()
-    if isinstance(line, dict):
-        return "publishing" if line["sent"] else "queued"
-    if job.missing:
-        state = job.queue.show(job.name)
-        return "running" if state and state["running_on"] else "published"
-    ret = _success(job)
-    return {True: "success", False: "failed"}.get(ret, ret)
-
-
 def _line(key):
     def get(job):
         line = job.line()
         return grain(line, key) if isinstance(line, dict) else line
 
     return get
-
-
-def _running(job):
-    state = job.queue.show(job.name)
-    return job.queue.nothing if state is None else state["running_on"]
 
 
 def _capacity(key):
@@ -204,26 +195,18 @@ capacity_full CapacityFull number    capacity:full_minions Number of minions at 
 """
 _KNOWN = read(
     _FIELDS,
+    Job,
     {
         "id": lambda job: job.name,
-        "status": _status,
-        "fun": _fun,
-        "metadata": _metadata,
         "start_ts": lambda job: started(job.name),
-        "end_ts": _end,
         "exp_cnt": lambda job: None if job.minions is None else len(job.minions),
         "exp_list": operator.attrgetter("minions"),
-        "ret_cnt": lambda job: len(_returned(job)),
-        "ret_list": _returned,
+        "ret_cnt": lambda job: len(job.ret_list()),
         "extra_list": lambda job: (
             sorted(set(job.returned).difference(job.minions or job.returned))
         ),
         "missing_list": operator.attrgetter("missing"),
-        "fail_cnt": _failed,
-        "retcodes": _retcodes,
-        "success": _success,
         "batch": lambda job: job.source.is_batch(job.name),
-        "running_list": _running,
         "load:": lambda key: lambda job: grain(job.load, key),
         "line:": _line,
         "capacity:": _capacity,

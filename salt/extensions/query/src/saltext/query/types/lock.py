@@ -34,6 +34,29 @@ class Lock(Item):
         """
         return MISSING_PENDING if self.info is None else self.info.get(key)
 
+    def age(self):
+        found = self.get("acquired_ts")
+        if not isinstance(found, (int, float)):
+            return found
+        return max(0, int(self.context.now - found))
+
+    def alive(self):
+        pid = self.get("pid")
+        if not isinstance(pid, int):
+            return pid
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, OverflowError):
+            # it is another user's
+            return True
+        return True
+
+    def stale(self):
+        found = self.alive()
+        return not found if isinstance(found, bool) else found
+
 
 def _items(context, names):
     """
@@ -65,32 +88,6 @@ def _items(context, names):
     yield from found
 
 
-def _age(lock):
-    found = lock.get("acquired_ts")
-    if not isinstance(found, (int, float)):
-        return found
-    return max(0, int(lock.context.now - found))
-
-
-def _alive(lock):
-    pid = lock.get("pid")
-    if not isinstance(pid, int):
-        return pid
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        # it is another user's
-        return True
-    return True
-
-
-def _stale(lock):
-    found = _alive(lock)
-    return not found if isinstance(found, bool) else found
-
-
 _FIELDS = """
 name        Name     text      - Type, minion or master, and object of the lock
 type        Type     text      - Type of lock: file, pause, hold, state, blackout or package_state
@@ -115,12 +112,10 @@ reason      Reason   text      - Why it is locked, for people
 """
 _KNOWN = read(
     _FIELDS,
+    Lock,
     {
         "name": lambda lock: MISSING_PENDING if lock.info is None else lock.name,
         "type": lambda lock: lock.type,
-        "alive": _alive,
-        "stale": _stale,
-        "age": _age,
         "-:": lambda key: lambda lock: lock.get(key),
     },
     node={"host": True},

@@ -34,6 +34,15 @@ class Node(Item):
             return MISSING_UNAVAIL
         return super().live(key)
 
+    def mtotal(self):
+        value = _grain("mem_total")(self)
+        # some platforms report it with a fraction
+        return int(value) if isinstance(value, float) and value - value == 0 else value
+
+    def online(self):
+        grains = self.document("grains", self.name)
+        return self.context.source("presence").is_connected(grains)
+
 
 def _items(context, _names):
     for name in sorted(context.keys, key=compare.text_key):
@@ -55,12 +64,6 @@ def _grain(key):
     return get
 
 
-def _memory(node):
-    value = _grain("mem_total")(node)
-    # some platforms report it with a fraction
-    return int(value) if isinstance(value, float) and value - value == 0 else value
-
-
 def _last_job(place):
     what, _, key = place.partition(".")
     return lambda node: (
@@ -69,7 +72,7 @@ def _last_job(place):
 
 
 def _address(number):
-    return lambda node: address(node.grains(node.name), number)
+    return lambda node: address(node.document("grains", node.name), number)
 
 
 _FIELDS = """
@@ -137,13 +140,10 @@ _KNOWN = {
     field.name: field
     for field in read(
         _FIELDS + "".join(map(_NIC.format, range(NICS))),
+        Node,
         {
             "name": lambda node: node.name,
             "key_state": lambda node: node.context.keys[node.name],
-            "online": lambda node: node.context.source("presence").is_connected(
-                node.grains(node.name)
-            ),
-            "mtotal": _memory,
             "vinst_cnt": lambda node: node.context.source("resources").count(node.name),
             "grains:": _grain,
             "live:": lambda key: lambda node: node.live(key),

@@ -32,13 +32,20 @@ class System(Item):
         field = _KNOWN.find(name)
         return [field.cell(node) for node in self.nodes]
 
+    def online_cnt(self):
+        cells = self.cells("online")
+        # one that can't be told makes the number one that can't be told
+        if any(status == NODATA for status, _ in cells):
+            return MISSING_NODATA
+        return sum(bool(value) for _, value in cells)
+
 
 def _items(context, _names):
     context.want(["grains:osfinger", "grains:os", "grains:osrelease"])
     found = {}
     for minion in context.accepted():
         node = saltext.query.types.node.Node(context, minion)
-        grains = node.grains(minion) or {}
+        grains = node.document("grains", minion) or {}
         parts = [grains[key] for key in ("os", "osrelease") if grains.get(key)]
         name = grains.get("osfinger") or "-".join(
             str(one) for one in parts if isinstance(one, (str, int, float))
@@ -88,14 +95,6 @@ def _major(values):
     return int(value) if is_number else value
 
 
-def _online(system):
-    cells = system.cells("online")
-    # one that can't be told makes the number one that can't be told
-    if any(status == NODATA for status, _ in cells):
-        return MISSING_NODATA
-    return sum(bool(value) for _, value in cells)
-
-
 _ONE = _of(_agreed)
 _AGREED = ("os", "os_family", "kernel")
 
@@ -133,12 +132,12 @@ _OS = ItemType(
     "Operating systems of the minions with an accepted key and grains",
     read(
         _FIELDS,
+        System,
         {
             "name": lambda system: system.name,
             "major": _of(_major)("grain.osmajorrelease"),
             "node_cnt": lambda system: len(system.nodes),
             "node_list": lambda system: [node.name for node in system.nodes],
-            "online_cnt": _online,
             "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
             "one:": _ONE,
             "all:": _of(_all),

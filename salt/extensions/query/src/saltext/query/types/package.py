@@ -46,6 +46,9 @@ class Package(Item):
         """
         return [self.name, self.node, self.version]
 
+    def told_ts(self):
+        return self.context.documents.updated("mine", self.node)
+
 
 def _items(context, names):
     """
@@ -106,10 +109,8 @@ told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
 """
 _KNOWN = read(
     _FIELDS,
-    {
-        "told_ts": lambda one: one.context.documents.updated("mine", one.node),
-        "-:": operator.attrgetter,
-    },
+    Package,
+    {"-:": operator.attrgetter},
     node={"host": True},
     version={"manager": operator.attrgetter("manager")},
 )
