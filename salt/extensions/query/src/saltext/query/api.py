@@ -74,7 +74,7 @@ def items(
     :param int limit: return at most so many
     :param offset: leave out so many before these; or ``next`` of the page before, a text,
         to go on after it, whatever has come or gone meanwhile
-    :param sort: names of fields to sort by, see :mod:`saltext.query.order`
+    :param sort: names of fields to sort by, see :mod:`saltext.query.compare`
     :param tgt: which nodes are meant besides, as a target of Salt's
     :param str tgt_type: the type of the target
     :param Caller caller: who asks, by default the user that the master runs as

@@ -13,7 +13,7 @@ import sys
 import time
 
 import saltext.query
-from saltext.query import formats, order, render
+from saltext.query import compare, render
 
 import salt.config
 import salt.defaults.exitcodes
@@ -205,7 +205,7 @@ class SaltQuery(
             # whoever reads has enough
             goes_on = False
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        for sentence in [*told, *formats.notes(response)]:
+        for sentence in [*told, *render.notes(response)]:
             self._tell(sentence)
         code = salt.defaults.exitcodes.EX_OK
         if told:
@@ -258,10 +258,10 @@ class SaltQuery(
                     "Leave out -o: --count shows the fields that it counts."
                 )
             more.update(limit=options.limit, sort=options.sort)
-            wanted = order.names(options.count)
+            wanted = compare.names(options.count)
             return saltext.query.count(self.config, what, wanted, rule, **more)
         asked = options.fields or "+"
-        wanted = order.names(asked.removeprefix("+"))
+        wanted = compare.names(asked.removeprefix("+"))
         if options.format == "list":
             wanted = wanted if options.fields else [first]
         elif asked.startswith("+"):
@@ -306,11 +306,11 @@ class SaltQuery(
         if options.format == "json":
             lines = [json.dumps(response)]
         elif options.format == "jsonl":
-            lines = formats.json_lines(response)
+            lines = render.json_lines(response)
         elif options.format == "csv":
-            lines = formats.csv(response, shown, headers=headers)
+            lines = render.csv(response, shown, headers=headers)
         elif options.format == "list":
-            lines = formats.names(response, shown)
+            lines = render.names(response, shown)
         else:
             lines = render.lines(
                 response,

@@ -8,7 +8,7 @@ import collections
 import json
 import time
 
-from saltext.query import compare, filters, order, search
+from saltext.query import compare, filters, search
 from saltext.query.context import Context
 from saltext.query.errors import QueryError, QueryRightsError, of_site
 from saltext.query.field import Known
@@ -29,7 +29,7 @@ class Query:
     :param ItemType itemtype: what is asked for
     :param list fields: names of fields, in the order of the columns
     :param rule: a filter, or None for all items
-    :param sort: names of fields to sort by, see :mod:`saltext.query.order`
+    :param sort: names of fields to sort by, see :mod:`saltext.query.compare`
     :param Known known: the fields that there are
     :param bool is_usual: whether the filter is the type's own, which nobody has given
     :raises QueryError: if something is wrong with it
@@ -43,7 +43,7 @@ class Query:
         self.known = known or Known(itemtype.fields, itemtype.dynamic)
         self.fields = [self.known.column(name) for name in _checked_names(fields)]
         self.filter = filters.Filter(rule, self.known)
-        sort = order.split(sort)
+        sort = compare.split(sort)
         self.sort = [self.known.get(name, "Sort") for name, _ in sort]
         self.turned = [turned for _, turned in sort]
         self._is_host = self.known.fields[self.known.first].host
@@ -163,7 +163,7 @@ class Query:
                 )
                 for item in items
             ]
-            ordered = order.ordered(pairs, self.turned)
+            ordered = compare.ordered(pairs, self.turned)
             items = (item for _, item in ordered)
         asks = bool(context.live_names) and context.live is None
         end = None if limit is None else offset + limit
@@ -198,7 +198,7 @@ class Query:
         return [field.cell(item) for field in self.fields]
 
     def _keys(self, item):
-        return [order.key(field.cell(item)) for field in self.sort]
+        return [compare.cell_key(field.cell(item)) for field in self.sort]
 
     def _token(self, item):
         """
@@ -276,7 +276,7 @@ class _Mark:
             if after.startswith("["):
                 self.key, values = json.loads(after)
                 self.key = [str(one) for one in self.key]
-            self.values = [order.key(cell) for cell in values]
+            self.values = [compare.cell_key(cell) for cell in values]
             wrong = not self.key or len(values) != len(query.sort)
         except (ValueError, TypeError, RecursionError):
             wrong = True

@@ -6,7 +6,7 @@ largest values and means of fields.
 import json
 import re
 
-from saltext.query import compare, order
+from saltext.query import compare
 from saltext.query.errors import QueryError
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC
 
@@ -73,7 +73,7 @@ def count(response, functions=(), sort=None):
     group first, and in ``counted`` how many items there are.
 
     :param functions: pairs of a function and a field's name, for the last columns
-    :param sort: columns to sort by, see :func:`saltext.query.order.split`
+    :param sort: columns to sort by, see :func:`saltext.query.compare.split`
     """
     columns = response["fields"]
     size = len(columns) - len(functions)
@@ -93,7 +93,7 @@ def count(response, functions=(), sort=None):
         ]
         rows.append([*group[0][:size], (NORMAL, len(group)), *made])
     names = [one["name"] for one in fields]
-    wanted = order.split(sort)
+    wanted = compare.split(sort)
     wanted += [("count", True), *[(name, False) for name in names[:size]]]
     for name, _ in wanted:
         if name not in names:
@@ -101,8 +101,8 @@ def count(response, functions=(), sort=None):
                 f"Sort groups by one of {', '.join(names)}, not {name!r:.80}."
             )
     places = [names.index(name) for name, _ in wanted]
-    found = [([order.key(row[place]) for place in places], row) for row in rows]
-    found = order.ordered(found, [turned for _, turned in wanted])
+    found = [([compare.cell_key(row[place]) for place in places], row) for row in rows]
+    found = compare.ordered(found, [turned for _, turned in wanted])
     return {
         **response,
         "fields": fields,

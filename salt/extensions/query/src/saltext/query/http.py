@@ -6,7 +6,7 @@ wrong with a request is told before anything is run.
 """
 
 import saltext.query
-from saltext.query import engine, order, target
+from saltext.query import compare, engine, target
 from saltext.query.errors import QueryError
 
 #: What a request may have besides the item type.
@@ -40,7 +40,7 @@ def posted(opts, what, body):
         "filter": None,
         "limit": None,
         **{name: value for name, value in body.items() if value is not None},
-        "fields": order.names(body["fields"]),
+        "fields": compare.names(body["fields"]),
         "offset": body.get("offset") or 0,
     }
     for name in ("limit", "offset"):

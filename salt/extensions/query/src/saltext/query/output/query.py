@@ -14,7 +14,7 @@ CLI Example:
 
 import sys
 
-from saltext.query import formats, render
+from saltext.query import render
 
 import salt.output.nested
 import salt.utils.color
@@ -40,7 +40,7 @@ def output(data, **kwargs):  # pylint: disable=unused-argument
         colours = salt.utils.color.get_colors(True, __opts__.get("color_theme"))
     ret = [*render.lines(data, colours=colours)]
     # a table that is not whole says so, also to whoever reads only its rows
-    for note in map(render.shown, formats.notes(data)):
+    for note in map(render.shown, render.notes(data)):
         ret.append(f"({note})")
         if not sys.stdout.isatty():
             sys.stderr.write(f"query: {note}\n")

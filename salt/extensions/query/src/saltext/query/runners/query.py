@@ -13,7 +13,7 @@ right to run the runner ``cache.pillar``.
 import functools
 
 import saltext.query
-from saltext.query import caller, order
+from saltext.query import caller, compare
 from saltext.query.errors import QueryError
 from saltext.query.kinds import PENDING, UNAVAIL
 
@@ -84,7 +84,7 @@ def items(
         salt-run query.items job id,fun '["=", "user", "root"]' sort=-id limit=10
         salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
-    fields = order.names(fields)
+    fields = compare.names(fields)
     return saltext.query.items(
         __opts__,
         what,
@@ -126,7 +126,7 @@ def count(
 
         salt-run query.count node os,os_release --out=query
     """
-    fields = order.names(fields)
+    fields = compare.names(fields)
     return saltext.query.count(
         __opts__,
         what,
@@ -198,7 +198,7 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
         salt-run query.fields node
         salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    names = order.names(fields)
+    names = compare.names(fields)
     ret = saltext.query.fields(__opts__, what, names, caller=_caller())
     if len(salt.payload.dumps(ret)) > _most(what, fields):
         raise QueryError(
