@@ -109,10 +109,12 @@ def items(
             )
         target = Target(tgt, tgt_type)
     context = query.context(opts, caller=caller, target=target, live=live)
-    page = query.run(context, limit, offset, room and room(query.definitions()))
-    ret = Rows({"fields": query.definitions(), "data": page.rows})
-    if limit is not None or offset or page.next is not None:
-        ret.update(total=page.total, offset=offset, next=page.next)
+    rows, total, next_ = query.run(
+        context, limit, offset, room and room(query.definitions())
+    )
+    ret = Rows({"fields": query.definitions(), "data": rows})
+    if limit is not None or offset or next_ is not None:
+        ret.update(total=total, offset=offset, next=next_)
     if context.live is not None:
         ret["live"] = context.live.summary(context.live_names)
     more = {

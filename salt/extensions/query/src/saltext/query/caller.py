@@ -89,9 +89,8 @@ class Caller:
 
 class MinionCaller(Caller):
     """
-    A minion that calls a runner. It sees what Salt tells it of itself.
-
-    :param str only: the minion's id, which the master has checked
+    A minion that calls a runner, and whose id the master has checked. It sees what Salt
+    tells it of itself.
     """
 
     def __init__(self, only):
@@ -109,8 +108,6 @@ class NamedCaller(Caller):
     """
     A user of ``external_auth`` or ``publisher_acl``.
 
-    :param dict opts: the master's options
-    :param str name: the user
     :param list lists: for each way in which he may have proven his name, what is allowed
     """
 
@@ -159,10 +156,7 @@ class NamedCaller(Caller):
 
 def of_runner(opts, name):
     """
-    Return who has called a runner.
-
-    :param dict opts: the runner's options
-    :param str name: what the runner was told
+    Return who has called a runner, by its options and the name that it was told.
     """
     # The master's own options name no function. For a minion it adds "fun" and "doc" to
     # them, and the minion's id. Those of salt-run have both as well, and "async"; those of

@@ -66,10 +66,7 @@ def numeral(text):
 
 def same(found, wanted):
     """
-    Return whether a value is what is wanted.
-
-    :param found: the value of a field
-    :param wanted: a value that somebody has given
+    Return whether the value of a field is what somebody wants.
     """
     if isinstance(wanted, str):
         if isinstance(found, bool):
@@ -141,8 +138,7 @@ def split(sort):
     """
     Return what to sort by: pairs of a name and whether the order is turned round.
 
-    :param sort: names of fields, as a list or with commas between them; or None
-    :raises QueryError: if it is no such list
+    :raises QueryError: if these are no names
     """
     sort = [] if sort is None else names(sort)
     if not isinstance(sort, (list, tuple)) or not all(
@@ -159,9 +155,8 @@ def split(sort):
 
 def ordered(decorated, turned):
     """
-    Return pairs of the keys of something, and of the thing, in the order of the keys.
-
-    :param list turned: for each key whether the order is turned round
+    Return pairs of the keys of something, and of the thing, in the order of the keys, of
+    which each may be turned round.
     """
     for place in reversed(range(len(turned))):
         there = [one for one in decorated if one[0][place] is not None]
@@ -186,12 +181,11 @@ def cell_key(cell):
 
 def version_order(manager, found, wanted):
     """
-    Return the order of a package's version and one that somebody has given.
+    Return the order of a package's version and one that somebody has given, as dpkg or rpm
+    see it; of any other manager the texts compare.
 
     One without an epoch is compared without epochs: the openssl ``1:1.1.1k`` of Red Hat
     is before ``3.0.2``.
-
-    :param str manager: ``dpkg`` or ``rpm``; with any other the texts compare
     """
     if manager not in ("dpkg", "rpm"):
         return order(found, wanted)

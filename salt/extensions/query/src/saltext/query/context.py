@@ -51,9 +51,7 @@ class Context:
 
     def want(self, needs):
         """
-        Note data that is read.
-
-        :param needs: each ``source`` or ``source:key``
+        Note data that is read, each ``source`` or ``source:key``.
         """
         for need in needs:
             source, _, key = need.partition(":")

@@ -40,8 +40,6 @@ class Documents:
     """
     The documents of the data cache, whichever its driver.
 
-    :param dict opts: the master's options
-
     :ivar Files files: the files that are read, which count those that are damaged
     """
 

@@ -4,7 +4,6 @@ Answering a query: which items, in which order, which of them, and what of them.
 Items come one after the other, and only what is asked for of them stays in memory.
 """
 
-import collections
 import json
 import time
 
@@ -16,10 +15,6 @@ from saltext.query.item import Item
 
 #: The most fields of a query.
 MAX_FIELDS = 1000
-
-#: What a run has found: rows of cells; how many items there are in all; where to go on, or
-#: None.
-Page = collections.namedtuple("Page", "rows total next")
 
 
 class Query:
@@ -87,8 +82,6 @@ class Query:
         """
         Return what a run of this query reads with.
 
-        :param dict opts: the master's options
-        :param callable clock: returns seconds since the epoch
         :param more: ``caller``, ``target`` and ``live`` of
             :class:`saltext.query.context.Context`
         :raises QueryRightsError: if the caller may not have it
@@ -122,15 +115,9 @@ class Query:
 
     def run(self, context, limit=None, offset=0, room=None):
         """
-        Return what is found.
-
-        :param Context context: see :meth:`context`
-        :param int limit: return at most so many
-        :param offset: leave out so many before these, or go on after ``next`` of the page
-            before
-        :param callable room: takes a row and returns whether there is room for it; what
-            comes after the first for which there is none is only counted
-        :rtype: Page
+        Return what is found: rows of cells, how many items there are in all, and where to go
+        on, or None. The arguments are those of :func:`saltext.query.items`; ``room`` takes a row,
+        and what comes after the first for which there is none is only counted.
         """
         caller = context.caller
         seconds = None
@@ -192,7 +179,7 @@ class Query:
             context.ask_live(kept)
             rows = [*map(self._row, kept)]
         goes_on = last is not None and seen > offset + len(rows)
-        return Page(rows, total, self._token(last) if goes_on else None)
+        return rows, total, self._token(last) if goes_on else None
 
     def _row(self, item):
         return [field.cell(item) for field in self.fields]
@@ -261,12 +248,7 @@ class Query:
 class _Mark:
     """
     Stands among items after the last one of the page before, whether that is still there
-    or not.
-
-    :param Query query: the query
-    :param str after: ``next`` of the page before
-
-    :ivar list values: what to sort it by
+    or not. It is made of that page's ``next``.
     """
 
     def __init__(self, query, after):

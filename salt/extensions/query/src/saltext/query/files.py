@@ -153,7 +153,6 @@ class Files:
         """
         Return what is in a folder; nothing if there is no folder.
 
-        :rtype: list of os.DirEntry
         :raises QueryStoreError: if it can't be read
         """
         try:

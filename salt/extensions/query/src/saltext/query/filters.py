@@ -200,10 +200,8 @@ def _one_of(rule, known, levels=MAX_LEVELS):
 
 def _junction(compiled, decides):
     """
-    Return the conjunction or disjunction, which looks at what is cheap first and at
-    nothing more than it needs.
-
-    :param bool decides: which value decides: True for a disjunction
+    Return the conjunction, or the disjunction, which True decides. It looks at what is cheap
+    first and at nothing more than it needs.
     """
     compiled.sort(key=operator.itemgetter(1))
     tests = [test for test, _ in compiled]

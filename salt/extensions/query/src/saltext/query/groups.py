@@ -23,9 +23,7 @@ _DOCS = {"sum": "Sum", "min": "Least", "max": "Largest", "avg": "Mean"}
 def split(names):
     """
     Return the names of the fields that make groups, and pairs of a function and the name of
-    its field.
-
-    :param names: names of fields, and such as ``sum(mtotal)``
+    its field: names may be such as ``sum(mtotal)``.
     """
     if not isinstance(names, (list, tuple)):
         return names, []

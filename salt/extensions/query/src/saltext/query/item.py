@@ -13,9 +13,6 @@ class Item:
     """
     One thing that is asked about. It reads what is asked for when it is asked for, and
     once.
-
-    :param Context context: what it shares with the other items
-    :param str name: its name
     """
 
     __slots__ = ("_documents", "context", "name")
@@ -95,9 +92,6 @@ class ItemType:
 def named(found, wanted=None):
     """
     Yield names: those that are wanted, or all, in natural order.
-
-    :param found: names
-    :param wanted: names, or None
     """
     if wanted is not None:
         found = {name for name in wanted if name in found}
@@ -116,10 +110,8 @@ def grain(document, key):
 
 def address(document, number):
     """
-    Return the first address of an interface, or why there is none. Loopback does not
-    count; the others are in natural order.
-
-    :param document: grains with ``ip4_interfaces``, or None
+    Return the first address of an interface in the grains of a minion, or why there is none.
+    Loopback does not count; the others are in natural order.
     """
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):

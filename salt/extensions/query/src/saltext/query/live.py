@@ -90,6 +90,7 @@ class Live:
     What minions have answered.
 
     :param list minions: those that were to be asked
+    :param list keys: for what, keys of :data:`PROBES`
 
     :ivar dict answers: by minion and piece of data, a value or why there is none
     :ivar dict reasons: for minions that have not got the job, why
@@ -97,8 +98,9 @@ class Live:
     :ivar int cached: how many minions were asked before
     """
 
-    def __init__(self, minions):
+    def __init__(self, minions, keys):
         self.minions = minions
+        self.keys = keys
         self.answers = {}
         self.reasons = {}
         self.age = 0
@@ -113,14 +115,12 @@ class Live:
     def summary(self, names):
         """
         Return how many minions have answered, are offline, and have no answer, and why.
-
-        :param list names: the names of the columns that ask
         """
         offline = not_asked = 0
         reasons = collections.Counter()
         for minion in self.minions:
-            found = [self.answers.get((minion, key)) for key in PROBES]
-            if MISSING_OFFLINE in found or found[0] is False:
+            found = [self.of_minion(minion, key) for key in self.keys]
+            if any(one is False or one is MISSING_OFFLINE for one in found):
                 offline += 1
             elif MISSING_NODATA in found:
                 not_asked += 1
@@ -151,22 +151,17 @@ def _settings(context):
 
 def ask(context, minions, keys):
     """
-    Ask minions for what is wanted.
+    Return what these minions answer to these keys of :data:`PROBES`.
 
-    :param list minions: their ids
-    :param list keys: keys of :data:`PROBES`
     :rtype: Live
     :raises QueryRightsError: if the caller may not run these functions on these minions
     :raises QueryStoreError: if the master does not answer
     """
     settings = _settings(context)
     keys = [key for key in PROBES if key in keys]
-    live = Live(minions)
+    live = Live(minions, keys)
     limit = int(settings["live_limit"])
     live.reasons.update(dict.fromkeys(minions[limit:], _TOO_MANY))
-    live.answers.update(
-        {(minion, key): MISSING_NODATA for minion in minions[limit:] for key in keys}
-    )
     minions = minions[:limit]
     if not minions or not keys:
         return live
@@ -241,9 +236,7 @@ class _Job:
 
     def leave_out(self, reason, minions=None):
         """
-        Note that minions don't get the job.
-
-        :param minions: their ids, by default all that have not answered
+        Note that these minions, or all that have not answered, don't get the job.
         """
         left = self.missing if minions is None else self.missing.intersection(minions)
         self.missing = self.missing - left
@@ -251,11 +244,8 @@ class _Job:
 
     def read(self, excluded, waiting, reason):
         """
-        Take over what a job handler says of it.
-
-        :param excluded: the minions that it leaves out, each with the reason
-        :param waiting: whether a part of it waits
-        :param reason: why it waits
+        Take over what a job handler says of it: the minions that it leaves out, each with the
+        reason, whether a part of the job waits, and why.
         """
         for minion, why in excluded.items() if isinstance(excluded, dict) else ():
             self.leave_out(f"it was left out: {why}", [minion])

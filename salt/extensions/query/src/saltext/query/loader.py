@@ -111,11 +111,7 @@ def _unsafe(opts, folder):
 
 def modules(opts, kind):
     """
-    Return the functions of all modules of a kind.
-
-    :param dict opts: the master's options
-    :param str kind: one of :data:`KINDS`
-    :rtype: salt.loader.lazy.LazyLoader
+    Return the functions of all modules of one of :data:`KINDS`.
     """
     site = _site_folders(opts, kind)
     folders = [folder for folder, unsafe in site.items() if unsafe is None]

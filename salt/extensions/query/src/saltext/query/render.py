@@ -95,8 +95,6 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
     """
     Return a cell as text.
 
-    :param str kind: the kind of its field. One that is not known is like ``other``.
-    :param cell: a status and a value
     :param bool verbose: whether words stand for what is missing, or marks
     :param bool plain: whether sizes and times stay numbers
     :param str units: see :func:`size`
@@ -284,9 +282,7 @@ def csv(response, shown, headers=True):
     """
     Yield the lines of CSV, as in RFC 4180 but for the end of the lines, which is that of
     the system. The header has the names of the fields. What is missing is empty; what is
-    neither text nor number is JSON.
-
-    :param callable shown: takes a text and returns it as the output can show it
+    neither text nor number is JSON. ``shown`` takes a text and returns what the output can show.
     """
     rows = [[(NORMAL, one["name"]) for one in response["fields"]]] if headers else []
     for row in (*rows, *response["data"]):
@@ -319,8 +315,6 @@ def json_lines(response):
 def names(response, shown):
     """
     Yield the names of all items with commas between them, as ``salt -L`` takes them.
-
-    :param callable shown: takes a text and returns it as the output can show it
     """
     found = dict.fromkeys(row[0][1] for row in response["data"] if row[0][0] == NORMAL)
     if found:

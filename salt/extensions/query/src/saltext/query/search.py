@@ -45,9 +45,9 @@ class _TimeUp(BaseException):
 @contextlib.contextmanager
 def limited(seconds):
     """
-    Return a context that ends when its processor time is up. In a thread it has no limit.
+    Return a context that ends when its processor time is up. In a thread, and with None, it
+    has no limit.
 
-    :param seconds: the limit, or None for none
     :raises QueryError: if the time is up
     """
     if seconds is None or _is_thread():

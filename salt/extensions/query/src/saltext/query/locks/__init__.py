@@ -5,10 +5,7 @@ What the modules that find locks share.
 
 def of_minion(minion, name, **more):
     """
-    Return a lock that is on a minion.
-
-    :param str minion: its id
-    :param str name: what is locked
+    Return a lock on something of a minion.
     """
     return {"object": name, "node": minion, "owner": [minion], **more}
 
@@ -16,8 +13,6 @@ def of_minion(minion, name, **more):
 def grains(context, name):
     """
     Yield the id of each minion with an accepted key, a grain of it, and when it told that.
-
-    :param str name: the name of the grain
     """
     context.want([f"grains:{name}"])
     for minion in context.accepted():

@@ -62,8 +62,6 @@ class LocalJobs:
     """
     The jobs of the returner ``local_cache``, each of which is a folder. What is not asked
     for is not read.
-
-    :param Files parent: counts what is damaged
     """
 
     def __init__(self, opts, parent):

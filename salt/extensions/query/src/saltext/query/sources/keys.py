@@ -47,9 +47,7 @@ def source(context):
 
 def of_driver(opts, driver):
     """
-    Do the same through Salt's cache.
-
-    :param str driver: its driver for keys
+    Do the same through Salt's cache, with a driver for keys.
     """
     cache = salt.cache.Cache(opts, driver=driver)
     ret = dict.fromkeys(cache.list("denied_keys") or (), "denied")

@@ -64,9 +64,7 @@ class LastJobs:
 
     def of_minion(self, minion, what):
         """
-        Return what is known of the last job of a minion.
-
-        :param str what: ``job`` or ``highstate``
+        Return what is known of the last job, or highstate, of a minion.
         """
         never = {"result": "never"} if what == "highstate" else {}
         return self._found[what].get(minion, never)

@@ -56,9 +56,7 @@ class Presence:
 
     def is_connected(self, grains):
         """
-        Return whether a minion is connected, or that this can't be told.
-
-        :param grains: ``ipv4`` and ``ipv6`` of the minion, or None
+        Return whether the minion with these addresses is connected, or that this can't be told.
         """
         own = _own(grains)
         if self.addresses is None or not (self.addresses or own):

@@ -94,9 +94,8 @@ def _items(context, _names):
 
 def _info(make):
     """
-    Return a function for what the node of a virtual machine says of it.
-
-    :param make: a key, or a function that takes what is said
+    Return a function for what the node of a virtual machine says of it: of a key, or what a
+    function makes of it.
     """
 
     def get(instance):
@@ -121,9 +120,8 @@ def _running(make):
 
 def _parts(name, make):
     """
-    Return a function for the disks or interfaces of a virtual machine.
-
-    :param callable make: takes their names in natural order, and what is known of each
+    Return a function for the disks or interfaces of a virtual machine. What it returns is made
+    of their names in natural order, and of what is known of each.
     """
 
     def convert(info):

@@ -59,9 +59,8 @@ def _items(context, _names):
 
 def _of(make):
     """
-    Return a function that takes the name of a field of nodes, and returns one of a system.
-
-    :param callable make: takes the values of the nodes
+    Return a function that takes the name of a field of nodes, and returns one of a system:
+    what is made of the values of its nodes.
     """
 
     def of_field(name):
