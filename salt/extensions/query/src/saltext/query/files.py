@@ -65,9 +65,11 @@ def project(packed, wanted=None, inside=None):
                 inside, left = None, unpacker.read_map_header()
             else:
                 unpacker.skip()
+        if wanted is None:
+            return {unpacker.unpack(): unpacker.unpack() for _ in range(left)}
         for _ in range(left):
             key = unpacker.unpack()
-            if wanted is None or key in wanted:
+            if key in wanted:
                 ret[key] = unpacker.unpack()
             else:
                 unpacker.skip()
