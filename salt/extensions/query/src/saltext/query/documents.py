@@ -67,7 +67,7 @@ class Documents:
         Return where this Salt keeps a document: bank and key, and under which key of what
         is there it is, or None; nothing if it may be the document of another key.
         """
-        if key == ".." or any(one in key for one in "/\\\0"):
+        if key == ".." or "/" in key or "\\" in key or "\0" in key:
             return None
         if bank != "grains" and self._is_cut(key):
             # only grains have the minion's id in them
@@ -173,8 +173,9 @@ class Documents:
         """
         Return whether a driver cuts a key, so that another one may be the same to it.
         """
-        is_long = len(key.encode("utf-8", "replace")) >= self._key_size
-        return is_long and self.driver == "mmap_cache"
+        if self.driver != "mmap_cache":
+            return False
+        return len(key.encode("utf-8", "replace")) >= self._key_size
 
     def updated(self, bank, key):
         """
