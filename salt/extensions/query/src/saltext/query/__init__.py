@@ -24,7 +24,7 @@ _API = ("count", "fields", "item_type", "item_types", "items", "old_format", "pr
 _ERRORS = ("QueryError", "QueryRightsError", "QueryStoreError")
 _STATUSES = ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN")
 
-__all__ = [*_API, *_ERRORS, *_STATUSES]
+__all__ = [name for names in (_API, _ERRORS, _STATUSES) for name in names]
 
 
 def __getattr__(name):
