@@ -134,6 +134,21 @@ def names(given):
     return given
 
 
+def checked(given, most, what):
+    """
+    Return the names of fields in a list.
+
+    :raises QueryError: if it is no such list, or has more than ``most``
+    """
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(name, str) for name in given
+    ):
+        raise QueryError(f"Give {what} as a list of names of fields.")
+    if len(given) > most:
+        raise QueryError(f"Give {what} as at most {most} names of fields.")
+    return [name.strip() for name in given]
+
+
 def split(sort):
     """
     Return what to sort by: pairs of a name and whether the order is turned round.
@@ -141,15 +156,9 @@ def split(sort):
     :raises QueryError: if these are no names
     """
     sort = [] if sort is None else names(sort)
-    if not isinstance(sort, (list, tuple)) or not all(
-        isinstance(name, str) for name in sort
-    ):
-        raise QueryError("Give what to sort by as a list of names of fields.")
-    if len(sort) > MAX_FIELDS:
-        raise QueryError(f"Sort by at most {MAX_FIELDS} fields.")
     return [
         (name[1:] if name[:1] in ("-", "+") else name, name.startswith("-"))
-        for name in sort
+        for name in checked(sort, MAX_FIELDS, "what to sort by")
     ]
 
 

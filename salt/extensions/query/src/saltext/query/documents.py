@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 #: By which function virtual machines are in the mine.
 VM_INFO = "virt.vm_info"
 
+_FAILURES = (OSError, SaltCacheError, KeyError)
+
 # the drivers whose files are read directly
 _DIRECT = ("localfs",)
 _ENVELOPE = {"data", "_expires"}
@@ -97,14 +99,13 @@ class Documents:
             if self.driver in _DIRECT:
                 return self._fetch_file(*place, wanted)
             return self._fetch(*place, wanted)
-        except (ValueError, SaltDeserializationError) as exc:
+        except (ValueError, SaltDeserializationError, *_FAILURES) as exc:
+            damaged = isinstance(exc, (ValueError, SaltDeserializationError))
+            in_map = self.driver == "mmap_cache" and "deserialise" in str(exc)
+            if not damaged and not in_map:
+                raise self.files.failed(exc) from exc
             self.files.damaged(f"The document of {key} in the bank {bank}", exc)
             return None
-        except (OSError, SaltCacheError, KeyError) as exc:
-            if self.driver == "mmap_cache" and "deserialise" in str(exc):
-                self.files.damaged(f"The document of {key} in the bank {bank}", exc)
-                return None
-            raise self.files.failed(exc) from exc
 
     def _fetch_file(self, bank, key, inside, wanted):
         more = wanted
@@ -193,5 +194,5 @@ class Documents:
             return self.cache.updated(bank, key)
         except FileNotFoundError:
             return None
-        except (OSError, SaltCacheError, KeyError) as exc:
+        except _FAILURES as exc:
             raise self.files.failed(exc) from exc

@@ -36,7 +36,8 @@ class Query:
         self.is_usual = is_usual
         self.itemtype = itemtype
         self.known = known or Known(itemtype.fields, itemtype.dynamic)
-        self.fields = [self.known.column(name) for name in _checked_names(fields)]
+        checked = compare.checked(fields, MAX_FIELDS, "the fields")
+        self.fields = [self.known.column(name) for name in checked]
         self.filter = filters.Filter(rule, self.known)
         sort = compare.split(sort)
         self.sort = [self.known.get(name, "Sort") for name, _ in sort]
@@ -291,16 +292,6 @@ def _asks(fields):
     Return whether one of these fields asks minions.
     """
     return any(field.cost == 2 for field in fields)
-
-
-def _checked_names(names):
-    if not isinstance(names, (list, tuple)) or not all(
-        isinstance(name, str) for name in names
-    ):
-        raise QueryError("Give the fields as a list of their names.")
-    if len(names) > MAX_FIELDS:
-        raise QueryError(f"Give at most {MAX_FIELDS} fields.")
-    return [name.strip() for name in names]
 
 
 def check_paging(limit, offset):

@@ -19,14 +19,6 @@ OFFLINE = 4
 #: The value has yet to be asked for. Only filters see this.
 PENDING = -1
 
-#: The words for what is missing.
-WORDS = {
-    UNKNOWN: "unknown",
-    NODATA: "nodata",
-    UNAVAIL: "unavail",
-    OFFLINE: "offline",
-}
-
 
 class Missing:
     """

@@ -7,24 +7,15 @@ import json
 import shlex
 import unicodedata
 
-from saltext.query.kinds import (
-    NODATA,
-    NORMAL,
-    NUMERIC,
-    OFFLINE,
-    UNAVAIL,
-    UNKNOWN,
-    WORDS,
-)
+from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
-#: What stands for a missing value.
-TERSE = {UNKNOWN: "??", NODATA: "?", UNAVAIL: "-", OFFLINE: "*"}
-#: Names of colours of :func:`salt.utils.color.get_colors`.
-COLOURS = {
-    UNKNOWN: "LIGHT_RED",
-    NODATA: "YELLOW",
-    UNAVAIL: "DARK_GRAY",
-    OFFLINE: "LIGHT_RED",
+#: For each status without a value, the word and the mark that stand for it, and the name of
+#: a colour of :func:`salt.utils.color.get_colors`.
+_MISSING = {
+    UNKNOWN: ("unknown", "??", "LIGHT_RED"),
+    NODATA: ("nodata", "?", "YELLOW"),
+    UNAVAIL: ("unavail", "-", "DARK_GRAY"),
+    OFFLINE: ("offline", "*", "LIGHT_RED"),
 }
 
 _NOTES = {
@@ -91,6 +82,10 @@ def shown(text):
     )
 
 
+def _missing(status):
+    return _MISSING.get(status, (str(status), f"({status})", "YELLOW"))
+
+
 def value(kind, cell, verbose=False, plain=False, units="h"):
     """
     Return a cell as text.
@@ -101,8 +96,8 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
     """
     status, found = cell
     if status != NORMAL:
-        word = f"({WORDS.get(status, status)})"
-        return word if verbose else TERSE.get(status, word)
+        word, mark, _ = _missing(status)
+        return f"({word})" if verbose else mark
     if kind == "bool":
         return "Y" if found else "N"
     if kind == "unit" and (not plain or units != "h"):
@@ -189,7 +184,7 @@ def lines(
     def paint(text, status):
         if not colours or status == NORMAL:
             return text
-        return f"{colours[COLOURS.get(status, 'YELLOW')]}{text}{colours['ENDC']}"
+        return f"{colours[_missing(status)[2]]}{text}{colours['ENDC']}"
 
     if plain:
         for texts, statuses in table:
@@ -303,7 +298,7 @@ def json_lines(response):
     for row in response["data"]:
         ret = {name: value for name, (_, value) in zip(names, row)}
         missing = {
-            name: WORDS.get(status, str(status))
+            name: _missing(status)[0]
             for name, (status, _) in zip(names, row)
             if status != NORMAL
         }

@@ -19,19 +19,6 @@ def source(context):
     return Presence(context)
 
 
-def addresses(opts):
-    """
-    Return the addresses that are connected to the publish port, or None if the master
-    keeps no grains to compare them with.
-    """
-    if not opts.get("minion_data_cache", True):
-        return None
-    ret = set(salt.utils.network.local_port_tcp(int(opts["publish_port"])))
-    if opts.get("detect_remote_minions"):
-        ret |= salt.utils.network.remote_port_tcp(opts["remote_minions_port"])
-    return ret
-
-
 class Presence:
     """
     Which minions are connected.
@@ -39,7 +26,15 @@ class Presence:
 
     def __init__(self, context):
         self.context = context
-        self.addresses = addresses(context.opts)
+        opts = context.opts
+        # None if the master keeps no grains to compare addresses with
+        self.addresses = None
+        if opts.get("minion_data_cache", True):
+            port = int(opts["publish_port"])
+            self.addresses = set(salt.utils.network.local_port_tcp(port))
+            if opts.get("detect_remote_minions"):
+                port = opts["remote_minions_port"]
+                self.addresses |= salt.utils.network.remote_port_tcp(port)
         # behind the loopback may be any minion on this machine
         self.told = (self.addresses or set()) - {"127.0.0.1", "::1"}
 
