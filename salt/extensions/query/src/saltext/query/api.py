@@ -1,6 +1,4 @@
-"""
-What a program asks: see :mod:`saltext.query`, which has these functions too.
-"""
+"""What a program asks: see :mod:`saltext.query`, which has these functions too."""
 
 import itertools
 
@@ -28,8 +26,7 @@ def item_types(opts):
 
 
 def item_type(opts, what):
-    """
-    Return an item type.
+    """Return an item type.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
@@ -61,8 +58,7 @@ def items(
     room=None,
     live=None,
 ):
-    """
-    Answer a data query.
+    """Answer a data query.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
@@ -132,9 +128,8 @@ def items(
 
 
 def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **more):
-    """
-    Return how many items there are of each kind: one row for each group of items that
-    have the same in these fields, and its size in the column ``count``.
+    """Return how many items there are of each kind: one row for each group of items
+    that have the same in these fields, and its size in the column ``count``.
 
     :param list fields: names of fields, and ``sum(name)``, ``min(name)``, ``max(name)`` or
         ``avg(name)`` for further columns
@@ -164,8 +159,7 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
 
 
 def prepare(opts, what, fields, filter_=None, sort=None):
-    """
-    Return a query that is found to be right, to be run later.
+    """Return a query that is found to be right, to be run later.
 
     :rtype: saltext.query.engine.Query
     :raises QueryError: if the request is wrong
@@ -187,8 +181,7 @@ def prepare(opts, what, fields, filter_=None, sort=None):
 
 
 def fields(opts, what, names=None, caller=None):
-    """
-    Answer a fields query.
+    """Answer a fields query.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
@@ -222,9 +215,8 @@ def fields(opts, what, names=None, caller=None):
 
 
 def _valueless(query, context):
-    """
-    Return the names of fields of sites that no item has, which may be misspelt, and of
-    similar ones.
+    """Return the names of fields of sites that no item has, which may be misspelt, and
+    of similar ones.
     """
     found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
@@ -235,8 +227,7 @@ def _valueless(query, context):
 
 
 def old_format(response):
-    """
-    Return the rows of a response as plain lists of values, with None for what is
+    """Return the rows of a response as plain lists of values, with None for what is
     missing.
 
     :raises QueryError: if there is a field that does not exist: whoever asks for this

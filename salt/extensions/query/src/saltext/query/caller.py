@@ -1,5 +1,4 @@
-"""
-Who asks, and what he may have besides what the cache holds.
+"""Who asks, and what he may have besides what the cache holds.
 
 Whoever may run the runner ``query`` may read the grains and the mine of all minions, and
 all jobs. More takes a right of his own, as if he asked without this extension:
@@ -47,8 +46,7 @@ _FUNCTIONS = ("query.items", "query.count", "query.fields")
 
 
 class Caller:
-    """
-    The user that the master runs as: he may read its files, and so has everything.
+    """The user that the master runs as: he may read its files, and so has everything.
 
     :ivar str name: who asks, or None for the user of this process
     :ivar str only: the id of the only node that is shown, or None for all items
@@ -58,15 +56,11 @@ class Caller:
     only = None
 
     def job_user(self):
-        """
-        Return the user that his jobs carry, or None for that of this process.
-        """
+        """Return the user that his jobs carry, or None for that of this process."""
         return self.name
 
     def sees_pillars(self):
-        """
-        Return whether he may see pillars.
-        """
+        """Return whether he may see pillars."""
         return True
 
     def check_pillars(self):
@@ -88,9 +82,8 @@ class Caller:
 
 
 class MinionCaller(Caller):
-    """
-    A minion that calls a runner, and whose id the master has checked. It sees what Salt
-    tells it of itself.
+    """A minion that calls a runner, and whose id the master has checked. It sees what
+    Salt tells it of itself.
     """
 
     def __init__(self, only):
@@ -105,8 +98,7 @@ class MinionCaller(Caller):
 
 
 class NamedCaller(Caller):
-    """
-    A user of ``external_auth`` or ``publisher_acl``.
+    """A user of ``external_auth`` or ``publisher_acl``.
 
     :param list lists: for each way in which he may have proven his name, what is allowed
     """
@@ -155,9 +147,7 @@ class NamedCaller(Caller):
 
 
 def of_runner(opts, name):
-    """
-    Return who has called a runner, by its options and the name that it was told.
-    """
+    """Return who has called a runner, by its options and the name that it was told."""
     # The master's own options name no function. For a minion it adds "fun" and "doc" to
     # them, and the minion's id. Those of salt-run have both as well, and "async"; those of
     # Thorium "fun" and "async". The configuration of the master may have any of them, but
@@ -175,9 +165,8 @@ def of_runner(opts, name):
 
 
 def _lists(opts, name):
-    """
-    Return what is allowed in each way in which a name may have come here, and whether
-    these are all ways.
+    """Return what is allowed in each way in which a name may have come here, and
+    whether these are all ways.
     """
     ret = []
     whole = True

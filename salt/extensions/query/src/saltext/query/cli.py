@@ -65,9 +65,7 @@ class SaltQuery(
     salt.utils.parsers.LogLevelMixIn,
     metaclass=salt.utils.parsers.OptionParserMeta,
 ):
-    """
-    Show items.
-    """
+    """Show items."""
 
     usage = "%prog [options] <type> [names]"
     description = (
@@ -141,9 +139,7 @@ class SaltQuery(
         flag("--no-color", "--no-colour", dest="no_color", help="Use no colours.")
 
     def setup_config(self):
-        """
-        Return the master's options, which only its user may read.
-        """
+        """Return the master's options, which only its user may read."""
         path = self.get_config_file_path()
         if os.path.exists(path) and not os.access(path, os.R_OK):
             self.exit(
@@ -156,9 +152,7 @@ class SaltQuery(
         return opts
 
     def run(self):
-        """
-        Execute salt-query.
-        """
+        """Execute salt-query."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 # a terminal of ASCII shows what it can
@@ -186,9 +180,7 @@ class SaltQuery(
         return times
 
     def _once(self):
-        """
-        Ask and print, and return the exit code, and whether somebody still reads.
-        """
+        """Ask and print, and return the exit code, and whether somebody still reads."""
         try:
             response, told = self._answer()
         except saltext.query.QueryStoreError as exc:
@@ -220,9 +212,7 @@ class SaltQuery(
         sys.stderr.write(f"salt-query: {sentence}\n")
 
     def _answer(self):
-        """
-        Return the answer, and sentences about what is not there.
-        """
+        """Return the answer, and sentences about what is not there."""
         what, names = self.args[0], self.args[1:]
         is_json = self.options.format == "json"
         if self.options.list_fields:
@@ -332,9 +322,7 @@ def _take_target(option, _text, value, parser, type_):
 
 
 def main():
-    """
-    Execute salt-query, and end as a shell expects it if it is interrupted.
-    """
+    """Execute salt-query, and end as a shell expects it if it is interrupted."""
     try:
         SaltQuery().run()
     except KeyboardInterrupt:

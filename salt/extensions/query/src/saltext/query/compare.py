@@ -1,5 +1,4 @@
-"""
-How values compare: one equality and one order, for filters, sorting and groups.
+"""How values compare: one equality and one order, for filters, sorting and groups.
 
 Texts are in natural order: numbers in them count as numbers, then case is ignored, and texts
 that are still the same are in the order of their characters. A text that begins with a digit,
@@ -29,9 +28,7 @@ _DEB_PARTS = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 def text_key(text):
-    """
-    Return a key for the order of texts: ``web2`` comes before ``web10``.
-    """
+    """Return a key for the order of texts: ``web2`` comes before ``web10``."""
     parts = _DIGITS.split(text.lower())
     parts[1::2] = map(int, parts[1::2])
     if len(parts) > 1 and parts[0] in ("", "v"):
@@ -49,25 +46,19 @@ def text_key(text):
 
 
 def is_number(value):
-    """
-    Return whether a value is a number; a boolean is none.
-    """
+    """Return whether a value is a number; a boolean is none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def numeral(text):
-    """
-    Return the number that a text is, or None.
-    """
+    """Return the number that a text is, or None."""
     if _NUMERAL.fullmatch(text) is None:
         return None
     return float(text) if "." in text else int(text)
 
 
 def same(found, wanted):
-    """
-    Return whether the value of a field is what somebody wants.
-    """
+    """Return whether the value of a field is what somebody wants."""
     if isinstance(wanted, str):
         if isinstance(found, bool):
             return wanted.lower() == str(found).lower()
@@ -86,9 +77,8 @@ def same(found, wanted):
 
 
 def order(found, wanted):
-    """
-    Return a number below, at or above 0 as a value comes before, with or after what is
-    wanted, or None if they have no order.
+    """Return a number below, at or above 0 as a value comes before, with or after what
+    is wanted, or None if they have no order.
     """
     if is_number(found) and isinstance(wanted, str):
         wanted = numeral(wanted)
@@ -103,9 +93,7 @@ def order(found, wanted):
 
 
 def sort_key(value):
-    """
-    Return a key by which all values sort: numbers, then texts, then all else.
-    """
+    """Return a key by which all values sort: numbers, then texts, then all else."""
     if isinstance(value, str):
         return (1, text_key(value))
     if isinstance(value, (int, float)):
@@ -114,9 +102,8 @@ def sort_key(value):
 
 
 def leading(name):
-    """
-    Yield the names that mean a host: its own in lower case, and without each of its last
-    components. ``web2`` means ``web2.example.com``, and not ``web21``.
+    """Yield the names that mean a host: its own in lower case, and without each of its
+    last components. ``web2`` means ``web2.example.com``, and not ``web21``.
     """
     name = name.lower()
     end = len(name)
@@ -135,8 +122,7 @@ def names(given):
 
 
 def checked(given, most, what):
-    """
-    Return the names of fields in a list.
+    """Return the names of fields in a list.
 
     :raises QueryError: if it is no such list, or has more than ``most``
     """
@@ -150,8 +136,7 @@ def checked(given, most, what):
 
 
 def split(sort):
-    """
-    Return what to sort by: pairs of a name and whether the order is turned round.
+    """Return what to sort by: pairs of a name and whether the order is turned round.
 
     :raises QueryError: if these are no names
     """
@@ -163,9 +148,8 @@ def split(sort):
 
 
 def ordered(decorated, turned):
-    """
-    Return pairs of the keys of something, and of the thing, in the order of the keys, of
-    which each may be turned round.
+    """Return pairs of the keys of something, and of the thing, in the order of the
+    keys, of which each may be turned round.
     """
     for place in reversed(range(len(turned))):
         there = [one for one in decorated if one[0][place] is not None]
@@ -176,9 +160,7 @@ def ordered(decorated, turned):
 
 
 def cell_key(cell):
-    """
-    Return what to sort a cell by, or None if it has no value.
-    """
+    """Return what to sort a cell by, or None if it has no value."""
     status, value = cell
     return None if status else sort_key(value)
 
@@ -189,9 +171,8 @@ def cell_key(cell):
 
 
 def version_order(manager, found, wanted):
-    """
-    Return the order of a package's version and one that somebody has given, as dpkg or rpm
-    see it; of any other manager the texts compare.
+    """Return the order of a package's version and one that somebody has given, as dpkg
+    or rpm see it; of any other manager the texts compare.
 
     One without an epoch is compared without epochs: the openssl ``1:1.1.1k`` of Red Hat
     is before ``3.0.2``.

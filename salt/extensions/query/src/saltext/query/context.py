@@ -1,6 +1,5 @@
-"""
-What the items of one query share: the master's options, the data that is asked for, and
-what has been read once for all of them.
+"""What the items of one query share: the master's options, the data that is asked for,
+and what has been read once for all of them.
 """
 
 import functools
@@ -50,9 +49,7 @@ class Context:
         self._sources = {}
 
     def want(self, needs):
-        """
-        Note data that is read, each ``source`` or ``source:key``.
-        """
+        """Note data that is read, each ``source`` or ``source:key``."""
         for need in needs:
             source, _, key = need.partition(":")
             keys = self.wanted.setdefault(source, set())
@@ -60,22 +57,17 @@ class Context:
                 keys.add(key)
 
     def read(self, bank, key):
-        """
-        Return what the query needs of a minion's document, or None.
-        """
+        """Return what the query needs of a minion's document, or None."""
         return self.documents.fetch(bank, key, self.wanted.get(bank, set()))
 
     def accepted(self):
-        """
-        Return the ids of the minions whose key is accepted, in natural order.
-        """
+        """Return the ids of the minions whose key is accepted, in natural order."""
         found = [one for one, state in self.keys.items() if state == "accepted"]
         return sorted(found, key=compare.text_key)
 
     def source(self, name):
-        """
-        Return what a module of ``query_sources`` (see :mod:`saltext.query.loader`) makes for this
-        query; it is made when it is asked for, and once.
+        """Return what a module of ``query_sources`` (see :mod:`saltext.query.loader`)
+        makes for this query; it is made when it is asked for, and once.
 
         :param str name: the name of the module
         :raises QueryError: if there is no such module
@@ -93,15 +85,11 @@ class Context:
 
     @functools.cached_property
     def keys(self):
-        """
-        The state of each minion's key.
-        """
+        """The state of each minion's key."""
         return self.source("keys")
 
     def ask_live(self, items):
-        """
-        Ask the minions of these items for what the query needs of them.
-        """
+        """Ask the minions of these items for what the query needs of them."""
         minions = {}
         for item in items:
             minion = item.minion()

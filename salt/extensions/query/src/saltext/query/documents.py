@@ -1,5 +1,4 @@
-"""
-The master's cache: of each document only what is asked for.
+"""The master's cache: of each document only what is asked for.
 
 That takes documents as they are stored: with the driver ``localfs`` their files are read by
 :mod:`saltext.query.files`, and with ``mmap_cache`` by :mod:`salt.utils.mmap_cache`. Any other
@@ -39,8 +38,7 @@ _PLACES = {
 
 
 class Documents:
-    """
-    The documents of the data cache, whichever its driver.
+    """The documents of the data cache, whichever its driver.
 
     :ivar Files files: the files that are read, which count those that are damaged
     """
@@ -58,16 +56,14 @@ class Documents:
 
     @functools.cached_property
     def cache(self):
-        """
-        The cache as everybody else uses it. Setting it up takes longer than reading a
-        few files, so it is done only for drivers other than that of the file system.
+        """The cache as everybody else uses it. Setting it up takes longer than reading
+        a few files, so it is done only for drivers other than that of the file system.
         """
         return salt.cache.Cache(self.opts, driver=self.driver)
 
     def _place(self, bank, key):
-        """
-        Return where this Salt keeps a document: bank and key, and under which key of what
-        is there it is, or None; nothing if it may be the document of another key.
+        """Return where this Salt keeps a document: bank and key, and under which key of
+        what is there it is, or None; nothing if it may be the document of another key.
         """
         if key == ".." or "/" in key or "\\" in key or "\0" in key:
             return None
@@ -83,9 +79,8 @@ class Documents:
         return f"{self._root}/{bank}/{key}.p"
 
     def fetch(self, bank, key, wanted=None):
-        """
-        Return the wanted items of a document, or None if there is no such document or
-        it is damaged.
+        """Return the wanted items of a document, or None if there is no such document
+        or it is damaged.
 
         :param str bank: such as ``grains``
         :param str key: such as a minion's id
@@ -141,9 +136,8 @@ class Documents:
         return self._own(bank, key, found, wanted)
 
     def _mapped(self, bank):
-        """
-        Return what reads a bank of the driver ``mmap_cache``, which unpacks all of each
-        document. None if this Salt does not have it.
+        """Return what reads a bank of the driver ``mmap_cache``, which unpacks all of
+        each document. None if this Salt does not have it.
         """
         if bank not in self._banks:
             try:
@@ -159,9 +153,7 @@ class Documents:
         return self._banks[bank]
 
     def _own(self, bank, key, found, wanted):
-        """
-        Return what is wanted of a document, or None if it is that of another key.
-        """
+        """Return what is wanted of a document, or None if it is that of another key."""
         owner = found.get("id", None if self._is_cut(key) else key)
         if bank == "grains" and owner != key:
             log.debug("The cache has the document of another one for %s", key)
@@ -179,9 +171,7 @@ class Documents:
         return len(key.encode("utf-8", "replace")) >= self._key_size
 
     def updated(self, bank, key):
-        """
-        Return when a document was written, in seconds since the epoch, or None.
-        """
+        """Return when a document was written, in seconds since the epoch, or None."""
         place = self._place(bank, key)
         if place is None or (
             self._is_cut(key) and self.fetch(bank, key, set()) is None

@@ -1,5 +1,4 @@
-r"""
-Fields that sites have: any grain, any entry of the mine, and any key of the pillar.
+r"""Fields that sites have: any grain, any entry of the mine, and any key of the pillar.
 
 ``grain.ec2.region`` is the value ``region`` of the grain ``ec2``, or the grain
 ``ec2.region``; ``mine.network.ip_addrs.0`` is the first of a list; ``pillar.role`` is what
@@ -39,9 +38,7 @@ _ESCAPED = re.compile(rb"/([0-9a-f]{2})")
 
 
 class DynamicField(field.Field):
-    """
-    A field whose kind is that of its values.
-    """
+    """A field whose kind is that of its values."""
 
     loose = True
 
@@ -51,15 +48,11 @@ class DynamicField(field.Field):
         self._is_read = False
 
     def is_valueless(self):
-        """
-        Return whether items have been looked at, and none has a value.
-        """
+        """Return whether items have been looked at, and none has a value."""
         return self._is_read and not self._seen
 
     def cell(self, item):
-        """
-        Return the cell of an item, and remember its kind.
-        """
+        """Return the cell of an item, and remember its kind."""
         ret = super().cell(item)
         self._is_read = True
         if ret[0] == NORMAL:
@@ -67,26 +60,21 @@ class DynamicField(field.Field):
         return ret
 
     def definition(self):
-        """
-        Return what clients get to know: the kind is that of all values so far.
-        """
+        """Return what clients get to know: the kind is that of all values so far."""
         kinds = self._seen - {"number"} if "float" in self._seen else self._seen
         kind = next(iter(kinds)) if len(kinds) == 1 else "other"
         return {**super().definition(), "kind": kind}
 
 
 def escaped(key):
-    """
-    Return a key as it is in the name of a field.
-    """
+    """Return a key as it is in the name of a field."""
     return _PLAIN.sub(
         lambda match: "".join(f"/{byte:02x}" for byte in match.group().encode()), key
     )
 
 
 def find(name, kinds):
-    """
-    Return the field of a name, or None if it is none of these.
+    """Return the field of a name, or None if it is none of these.
 
     :param dict kinds: the kinds of fields by name, as the site has them
     """
@@ -122,9 +110,7 @@ def find(name, kinds):
 
 
 def _inside(value, parts, wrapped=False):
-    """
-    Return what is at a path: the longest key that is there comes first.
-    """
+    """Return what is at a path: the longest key that is there comes first."""
     if not parts:
         return MISSING_UNAVAIL if value == "" else _plain(value)
     if isinstance(value, (list, tuple)):
@@ -141,9 +127,7 @@ def _inside(value, parts, wrapped=False):
 
 
 def _plain(value):
-    """
-    Return a value as JSON can have it: keys are texts.
-    """
+    """Return a value as JSON can have it: keys are texts."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -152,9 +136,7 @@ def _plain(value):
 
 
 def unwrapped(found):
-    """
-    Return an entry of the mine without what says who may read it.
-    """
+    """Return an entry of the mine without what says who may read it."""
     if (
         isinstance(found, dict)
         and salt.utils.mine.MINE_ITEM_ACL_ID in found
@@ -165,10 +147,9 @@ def unwrapped(found):
 
 
 def names(context):
-    """
-    Return the names of such fields, of a sample of the minions: those that most of them
-    have come first, and there are no more than answers have room for. Those of pillars are
-    there if the caller may see pillars.
+    """Return the names of such fields, of a sample of the minions: those that most of
+    them have come first, and there are no more than answers have room for. Those of
+    pillars are there if the caller may see pillars.
     """
     pillars = context.caller.sees_pillars()
     minions = context.accepted()

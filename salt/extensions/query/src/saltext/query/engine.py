@@ -1,5 +1,4 @@
-"""
-Answering a query: which items, in which order, which of them, and what of them.
+"""Answering a query: which items, in which order, which of them, and what of them.
 
 Items come one after the other, and only what is asked for of them stays in memory.
 """
@@ -18,8 +17,7 @@ MAX_FIELDS = 1000
 
 
 class Query:
-    """
-    A query that is found to be right.
+    """A query that is found to be right.
 
     :param ItemType itemtype: what is asked for
     :param list fields: names of fields, in the order of the columns
@@ -54,34 +52,25 @@ class Query:
         return name.lower() if self._is_host else name
 
     def _asked(self, name):
-        """
-        Return what a name stands for of the names that are asked for.
-        """
+        """Return what a name stands for of the names that are asked for."""
         known = compare.leading(name) if self._is_host else [name]
         return [one for one in known if one in self.names]
 
     def place(self, name):
-        """
-        Return the place of an item's name in the order without a sort.
-        """
+        """Return the place of an item's name in the order without a sort."""
         asked = [] if self.names is None else self._asked(name)
         return min((self.names[one] for one in asked), default=-1)
 
     def definitions(self):
-        """
-        Return the definition of each column.
-        """
+        """Return the definition of each column."""
         return [field.definition() for field in self.fields]
 
     def used(self):
-        """
-        Return the fields that it looks at.
-        """
+        """Return the fields that it looks at."""
         return [*self.fields, *self.filter.fields, *self.sort]
 
     def context(self, opts, clock=time.time, **more):
-        """
-        Return what a run of this query reads with.
+        """Return what a run of this query reads with.
 
         :param more: ``caller``, ``target`` and ``live`` of
             :class:`saltext.query.context.Context`
@@ -189,9 +178,7 @@ class Query:
         return [compare.cell_key(field.cell(item)) for field in self.sort]
 
     def _token(self, item):
-        """
-        Return where to go on after an item: its name, if that says it all.
-        """
+        """Return where to go on after an item: its name, if that says it all."""
         values = [field.cell(item) for field in self.sort]
         plain = not item.name.isdecimal() and not item.name.startswith("[")
         if plain and not values and item.minion() in (None, item.name):
@@ -199,9 +186,7 @@ class Query:
         return json.dumps([item.key(), values])
 
     def _items(self, context):
-        """
-        Yield the items that are meant, in natural order.
-        """
+        """Yield the items that are meant, in natural order."""
         holds = self.filter.holds
         only = context.caller.only
         chosen = None if only is None else {only}
@@ -224,8 +209,7 @@ class Query:
                 context.undecided += 1
 
     def _listed(self, context, names):
-        """
-        Yield what the type has, and note the names that nothing has.
+        """Yield what the type has, and note the names that nothing has.
 
         :raises QueryError: if the module of a site is wrong
         """
@@ -247,9 +231,8 @@ class Query:
 
 
 class _Mark:
-    """
-    Stands among items after the last one of the page before, whether that is still there
-    or not. It is made of that page's ``next``.
+    """Stands among items after the last one of the page before, whether that is still
+    there or not. It is made of that page's ``next``.
     """
 
     def __init__(self, query, after):
@@ -273,9 +256,7 @@ class _Mark:
         return self.query.place(key[0]), names
 
     def put_into(self, items):
-        """
-        Yield items, which have no sort yet, and this one where it belongs.
-        """
+        """Yield items, which have no sort yet, and this one where it belongs."""
         own = self._place(self.key)
         is_in = False
         for item in items:
@@ -288,9 +269,7 @@ class _Mark:
 
 
 def _asks(fields):
-    """
-    Return whether one of these fields asks minions.
-    """
+    """Return whether one of these fields asks minions."""
     return any(field.cost == 2 for field in fields)
 
 

@@ -1,6 +1,4 @@
-"""
-What a field is: its definition, which clients get, and how to get its value.
-"""
+"""What a field is: its definition, which clients get, and how to get its value."""
 
 import copy
 import dataclasses
@@ -33,8 +31,7 @@ _RULES = {
 
 @dataclasses.dataclass(eq=False)
 class Field:
-    """
-    One field of an item type.
+    """One field of an item type.
 
     :param str name: letters ``a-z``, digits, ``/``, ``.`` and ``_``
     :param str title: what to print above its column, without whitespace
@@ -75,10 +72,9 @@ class Field:
         self._check = KINDS[self.kind]
 
     def cell(self, item):
-        """
-        Return the cell of an item. Much of what is asked for comes from minions, who may
-        send anything: what is not of the field's kind is not passed on, and data that nobody
-        thought of costs a cell, not the whole answer.
+        """Return the cell of an item. Much of what is asked for comes from minions, who
+        may send anything: what is not of the field's kind is not passed on, and data
+        that nobody thought of costs a cell, not the whole answer.
         """
         try:
             value = self.get(item)
@@ -96,15 +92,12 @@ class Field:
         return MISSING_UNAVAIL.cell
 
     def definition(self):
-        """
-        Return what clients get to know.
-        """
+        """Return what clients get to know."""
         return {one: getattr(self, one) for one in ("name", "title", "kind", "doc")}
 
 
 class Known:
-    """
-    The fields that a request may name.
+    """The fields that a request may name.
 
     :param dict fields: those that all know, by name
     :param callable dynamic: finds others, see :class:`saltext.query.item.ItemType`
@@ -121,8 +114,7 @@ class Known:
         self._made = {}
 
     def get(self, name, purpose):
-        """
-        Return the field of a name.
+        """Return the field of a name.
 
         :param str purpose: what it is wanted for, as the start of a sentence
         :raises QueryError: if there is none
@@ -136,9 +128,7 @@ class Known:
         return ret
 
     def suggestion(self, name):
-        """
-        Return a question for a name that is misspelt, or an empty text.
-        """
+        """Return a question for a name that is misspelt, or an empty text."""
         head, _, rest = str(name).partition(".")
         start = None
         if rest and self._dynamic is not None:
@@ -148,17 +138,13 @@ class Known:
         return f"did you mean {found!r}?" if found else ""
 
     def column(self, name):
-        """
-        Return the field of a name; if there is none, one that keeps its column.
-        """
+        """Return the field of a name; if there is none, one that keeps its column."""
         return self.find(name) or Field(
             name, None, "unknown", None, lambda _item: _UNKNOWN
         )
 
     def find(self, name):
-        """
-        Return the field of a name, or None.
-        """
+        """Return the field of a name, or None."""
         if not isinstance(name, str):
             return None
         ret = self.fields.get(name) or self._made.get(name)
@@ -170,18 +156,14 @@ class Known:
 
 
 def similar(name, names):
-    """
-    Return the most similar name, or None if there is none.
-    """
+    """Return the most similar name, or None if there is none."""
     # what is looked at grows with the square of a name
     found = difflib.get_close_matches(name[:60], names, 1)
     return found[0] if found else None
 
 
 def alias(name, field):
-    """
-    Return a field that is another name of ``field``.
-    """
+    """Return a field that is another name of ``field``."""
     ret = copy.copy(field)
     ret.name = name
     ret.alias_of = field.name
@@ -189,9 +171,8 @@ def alias(name, field):
 
 
 def read(text, items, getters, needs=None, **more):
-    """
-    Return the fields that a table defines. Each line is a field: its name, its title, its
-    kind, the data it needs (with commas, or a minus for none), and its doc.
+    """Return the fields that a table defines. Each line is a field: its name, its
+    title, its kind, the data it needs (with commas, or a minus for none), and its doc.
 
     :param items: the class of the items, whose methods with the names of fields return their
         values
@@ -218,8 +199,7 @@ def read(text, items, getters, needs=None, **more):
 
 
 def table(*fields):
-    """
-    Return a dictionary of fields by name.
+    """Return a dictionary of fields by name.
 
     :raises ValueError: if a definition breaks the rules for names, titles or docs, or two
         fields of one type have the same name or title

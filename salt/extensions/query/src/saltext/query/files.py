@@ -1,6 +1,5 @@
-"""
-Files of Salt's own drivers, which are read directly where that pays: documents, jobs and
-keys. Of a document only what is asked for is unpacked.
+"""Files of Salt's own drivers, which are read directly where that pays: documents, jobs
+and keys. Of a document only what is asked for is unpacked.
 
 A minion's grains have ten kilobytes, of which a query needs a few values. What is not
 needed is skipped where it lies, so that no object is ever made of it.
@@ -33,8 +32,7 @@ _READING = {
 
 
 def unpack(packed):
-    """
-    Return what is packed.
+    """Return what is packed.
 
     :raises ValueError: if it is broken
     """
@@ -45,8 +43,7 @@ def unpack(packed):
 
 
 def project(packed, wanted=None, inside=None):
-    """
-    Return the wanted items of a mapping.
+    """Return the wanted items of a mapping.
 
     :param bytes packed: the mapping, packed with msgpack
     :param wanted: the keys, as a set, or None for all
@@ -79,9 +76,8 @@ def project(packed, wanted=None, inside=None):
 
 
 def read_file(path):
-    """
-    Return the content of a file. With a file object, which asks for the size and looks
-    for the end, this takes twice as long, and it is most of what a query does.
+    """Return the content of a file. With a file object, which asks for the size and
+    looks for the end, this takes twice as long, and it is most of what a query does.
 
     :raises ValueError: if it is no file, or too large
     """
@@ -100,8 +96,7 @@ def read_file(path):
 
 
 class Files:
-    """
-    The files of one driver.
+    """The files of one driver.
 
     :param str sentence: what to say if they can't be read, without the reason
     :param Files parent: counts what is damaged instead of this one
@@ -115,22 +110,17 @@ class Files:
         self.broken = 0
 
     def damaged(self, what, exc):
-        """
-        Count what can't be read.
-        """
+        """Count what can't be read."""
         log.warning("%s is damaged: %s", what, exc)
         (self.parent or self).broken += 1
 
     def failed(self, exc):
-        """
-        Return the error for what hinders reading.
-        """
+        """Return the error for what hinders reading."""
         return QueryStoreError(f"{self.sentence} ({exc}).")
 
     def read(self, path, convert=bytes):
-        """
-        Return what is made of the content of a file; None if there is no file, or it is
-        damaged.
+        """Return what is made of the content of a file; None if there is no file, or it
+        is damaged.
 
         :param callable convert: takes the content, and raises ValueError if it is damaged
         :raises QueryStoreError: if it can't be read
@@ -146,14 +136,11 @@ class Files:
             raise self.failed(exc) from exc
 
     def project(self, path, wanted=None, inside=None):
-        """
-        Return the wanted items of the mapping in a file, see :func:`project`.
-        """
+        """Return the wanted items of the mapping in a file, see :func:`project`."""
         return self.read(path, lambda packed: project(packed, wanted, inside))
 
     def entries(self, folder):
-        """
-        Return what is in a folder; nothing if there is no folder.
+        """Return what is in a folder; nothing if there is no folder.
 
         :raises QueryStoreError: if it can't be read
         """

@@ -1,5 +1,4 @@
-"""
-Filters: which items are meant.
+"""Filters: which items are meant.
 
 A filter is a list of an operator and its operands, such as
 ``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``:
@@ -83,16 +82,14 @@ class Filter:
                 self.names = list(dict.fromkeys(values))
 
     def holds(self, item):
-        """
-        Return whether an item is meant: True, False, or None if what it takes to know
-        is missing.
+        """Return whether an item is meant: True, False, or None if what it takes to
+        know is missing.
         """
         return True if self._test is None else self._test(item)
 
     def lacks_data(self, item):
-        """
-        Return whether a field that the filter looks at has no data of an item, or what is too
-        long to be searched here.
+        """Return whether a field that the filter looks at has no data of an item, or
+        what is too long to be searched here.
         """
         cells = [field.cell(item) for field in self.fields]
         most = search.MAX_THREAD_TEXT
@@ -102,9 +99,7 @@ class Filter:
         )
 
     def _compile(self, rule, levels):
-        """
-        Return a function that takes an item, and how dear it is.
-        """
+        """Return a function that takes an item, and how dear it is."""
         if not isinstance(rule, (list, tuple)) or not rule:
             raise QueryError(
                 f"Give a filter as a list of an operator and its operands, not {rule!r:.80}."
@@ -168,9 +163,8 @@ class Filter:
 
 
 def _one_of(rule, known, levels=MAX_LEVELS):
-    """
-    Return the field and the values of a filter that only asks whether one field is one of
-    several values, or None.
+    """Return the field and the values of a filter that only asks whether one field is
+    one of several values, or None.
     """
     if not isinstance(rule, (list, tuple)) or not rule or levels == 0:
         return None
@@ -199,9 +193,8 @@ def _one_of(rule, known, levels=MAX_LEVELS):
 
 
 def _junction(compiled, decides):
-    """
-    Return the conjunction, or the disjunction, which True decides. It looks at what is cheap
-    first and at nothing more than it needs.
+    """Return the conjunction, or the disjunction, which True decides. It looks at what
+    is cheap first and at nothing more than it needs.
     """
     compiled.sort(key=operator.itemgetter(1))
     tests = [test for test, _ in compiled]
@@ -242,8 +235,7 @@ def _missing(field):
 
 
 def _checked(field, value):
-    """
-    Return a value in the field's own terms.
+    """Return a value in the field's own terms.
 
     :raises QueryError: if it is of another kind
     """

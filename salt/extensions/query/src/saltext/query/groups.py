@@ -1,6 +1,5 @@
-"""
-How many items there are of each kind: a table of groups, their counts, and sums, least and
-largest values and means of fields.
+"""How many items there are of each kind: a table of groups, their counts, and sums,
+least and largest values and means of fields.
 """
 
 import json
@@ -21,9 +20,8 @@ _DOCS = {"sum": "Sum", "min": "Least", "max": "Largest", "avg": "Mean"}
 
 
 def split(names):
-    """
-    Return the names of the fields that make groups, and pairs of a function and the name of
-    its field: names may be such as ``sum(mtotal)``.
+    """Return the names of the fields that make groups, and pairs of a function and the
+    name of its field: names may be such as ``sum(mtotal)``.
     """
     if not isinstance(names, (list, tuple)):
         return names, []
@@ -49,9 +47,7 @@ def check(functions, definitions):
 
 
 def _made(function, cells):
-    """
-    Return a cell for the cells of a group.
-    """
+    """Return a cell for the cells of a group."""
     values = [value for status, value in cells if status == NORMAL]
     if function in ("sum", "avg"):
         values = [one for one in values if compare.is_number(one)]
@@ -66,9 +62,8 @@ def _made(function, cells):
 
 
 def count(response, functions=(), sort=None):
-    """
-    Return a response with one row for each group of rows that are the same, the largest
-    group first, and in ``counted`` how many items there are.
+    """Return a response with one row for each group of rows that are the same, the
+    largest group first, and in ``counted`` how many items there are.
 
     :param functions: pairs of a function and a field's name, for the last columns
     :param sort: columns to sort by, see :func:`saltext.query.compare.split`
@@ -110,9 +105,7 @@ def count(response, functions=(), sort=None):
 
 
 def _column(called, column):
-    """
-    Return the definition of the column of a function.
-    """
+    """Return the definition of the column of a function."""
     function, name = called
     kind = column["kind"]
     if function == "avg" or (function == "sum" and kind == "other"):

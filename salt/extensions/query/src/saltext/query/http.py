@@ -1,5 +1,4 @@
-"""
-Queries that come over HTTP: what both servers of salt-api make of them.
+"""Queries that come over HTTP: what both servers of salt-api make of them.
 
 They are handed to the runner ``query``, so whoever asks needs the rights for it. What is
 wrong with a request is told before anything is run.
@@ -14,8 +13,7 @@ KEYS = ("fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
 
 
 def posted(opts, what, body):
-    """
-    Return the low data for the body of a POST.
+    """Return the low data for the body of a POST.
 
     :param dict opts: the master's options
     :param str what: the item type
@@ -56,8 +54,7 @@ def posted(opts, what, body):
 
 
 def given(opts, what, name, query, arguments):
-    """
-    Return the low data for the parameters of a GET.
+    """Return the low data for the parameters of a GET.
 
     :param dict opts: the master's options
     :param str what: the item type
@@ -77,9 +74,8 @@ def given(opts, what, name, query, arguments):
 
 
 def refusal(found):
-    """
-    Return the sentence with which the runner has refused a query, or None: an answer is
-    no sentence.
+    """Return the sentence with which the runner has refused a query, or None: an answer
+    is no sentence.
 
     :param found: what the runner has returned
     """

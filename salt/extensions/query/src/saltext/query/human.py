@@ -1,5 +1,4 @@
-"""
-Numbers as people write them: sizes such as ``4G``, ages such as ``7d``, and dates.
+"""Numbers as people write them: sizes such as ``4G``, ages such as ``7d``, and dates.
 """
 
 import datetime
@@ -21,8 +20,7 @@ def size(text):
 
 
 def seconds(text):
-    """
-    Return a span of time in seconds, or None if the text is none: ``90s``, ``5m``,
+    """Return a span of time in seconds, or None if the text is none: ``90s``, ``5m``,
     ``12h``, ``7d``, ``2w``, ``1y``.
     """
     match = _AGE.fullmatch(text)
@@ -30,9 +28,8 @@ def seconds(text):
 
 
 def date(text):
-    """
-    Return a date in seconds since the epoch, or None if the text is none: ``2026-11-21``,
-    ``2026-11-21T09:30`` or with seconds, in the time of this machine.
+    """Return a date in seconds since the epoch, or None if the text is none:
+    ``2026-11-21``, ``2026-11-21T09:30`` or with seconds, in the time of this machine.
     """
     try:
         return datetime.datetime.fromisoformat(text.strip()).timestamp()

@@ -1,6 +1,4 @@
-"""
-Items and their types.
-"""
+"""Items and their types."""
 
 import dataclasses
 import typing
@@ -10,9 +8,8 @@ from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
 class Item:
-    """
-    One thing that is asked about. It reads what is asked for when it is asked for, and
-    once.
+    """One thing that is asked about. It reads what is asked for when it is asked for,
+    and once.
     """
 
     __slots__ = ("_documents", "context", "name")
@@ -23,9 +20,7 @@ class Item:
         self._documents = {}
 
     def minion(self):
-        """
-        Return the id of the minion to ask about it, or None.
-        """
+        """Return the id of the minion to ask about it, or None."""
         return
 
     def key(self):
@@ -35,9 +30,7 @@ class Item:
         return [self.name, self.minion() or ""]
 
     def document(self, bank, key):
-        """
-        Return what the query needs of a document, or None if there is none.
-        """
+        """Return what the query needs of a document, or None if there is none."""
         try:
             return self._documents[bank, key]
         except KeyError:
@@ -45,9 +38,7 @@ class Item:
             return ret
 
     def live(self, key):
-        """
-        Return what the item's minion has answered, or why there is no answer.
-        """
+        """Return what the item's minion has answered, or why there is no answer."""
         live = self.context.live
         if live is None:
             return MISSING_PENDING
@@ -56,8 +47,7 @@ class Item:
 
 @dataclasses.dataclass
 class ItemType:
-    """
-    A type of items.
+    """A type of items.
 
     :param str name: what a request calls it
     :param str doc: one line about it
@@ -90,18 +80,14 @@ class ItemType:
 
 
 def named(found, wanted=None):
-    """
-    Yield names: those that are wanted, or all, in natural order.
-    """
+    """Yield names: those that are wanted, or all, in natural order."""
     if wanted is not None:
         found = {name for name in wanted if name in found}
     yield from sorted(found, key=compare.text_key)
 
 
 def grain(document, key):
-    """
-    Return a value of a document, or why there is none.
-    """
+    """Return a value of a document, or why there is none."""
     if document is None:
         return MISSING_NODATA
     value = document.get(key)
@@ -109,9 +95,8 @@ def grain(document, key):
 
 
 def address(document, number):
-    """
-    Return the first address of an interface in the grains of a minion, or why there is none.
-    Loopback does not count; the others are in natural order.
+    """Return the first address of an interface in the grains of a minion, or why there
+    is none. Loopback does not count; the others are in natural order.
     """
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):

@@ -1,5 +1,4 @@
-"""
-The kinds of values a field can have, and the statuses of a cell.
+"""The kinds of values a field can have, and the statuses of a cell.
 
 A cell is a tuple of a status and a value. Only a normal cell has a value; all others
 have None, so that what is missing can't be taken for a value.
@@ -21,8 +20,7 @@ PENDING = -1
 
 
 class Missing:
-    """
-    What a field's function returns instead of a value.
+    """What a field's function returns instead of a value.
 
     :ivar tuple cell: the cell it makes
     """
@@ -46,9 +44,7 @@ MAX_VALUE = 100_000
 
 
 def is_large(value):
-    """
-    Return whether a value is larger than :data:`MAX_VALUE`.
-    """
+    """Return whether a value is larger than :data:`MAX_VALUE`."""
     room = MAX_VALUE
     todo = [value]
     while todo and room >= 0:
@@ -110,17 +106,14 @@ NUMERIC = frozenset(("number", "unit", "float", "timestamp"))
 
 
 def is_kind(kind, value):
-    """
-    Return whether ``value`` is of ``kind``. Kinds that are not known are like
+    """Return whether ``value`` is of ``kind``. Kinds that are not known are like
     ``other``.
     """
     return KINDS.get(kind, _is_other)(value)
 
 
 def kind_of(value):
-    """
-    Return the kind of a value of a field that has none of its own.
-    """
+    """Return the kind of a value of a field that has none of its own."""
     for kind in ("bool", "number", "float", "text"):
         if KINDS[kind](value):
             return kind

@@ -1,6 +1,5 @@
-"""
-Asking minions. This takes seconds, so it happens only for fields that say so, once for
-all items and all of these fields.
+"""Asking minions. This takes seconds, so it happens only for fields that say so, once
+for all items and all of these fields.
 
 All that is asked is one job. Those that have not answered it in time are pinged: one that
 answers the ping lives, and is slow or has not got the job; one that does not answer it either is
@@ -86,8 +85,7 @@ PROBES = {
 
 
 class Live:
-    """
-    What minions have answered.
+    """What minions have answered.
 
     :param list minions: those that were to be asked
     :param list keys: for what, keys of :data:`PROBES`
@@ -107,9 +105,7 @@ class Live:
         self.cached = 0
 
     def of_minion(self, minion, key):
-        """
-        Return what a minion has answered, or why there is no answer.
-        """
+        """Return what a minion has answered, or why there is no answer."""
         return self.answers.get((minion, key), MISSING_NODATA)
 
     def summary(self, names):
@@ -150,8 +146,7 @@ def _settings(context):
 
 
 def ask(context, minions, keys):
-    """
-    Return what these minions answer to these keys of :data:`PROBES`.
+    """Return what these minions answer to these keys of :data:`PROBES`.
 
     :rtype: Live
     :raises QueryRightsError: if the caller may not run these functions on these minions
@@ -176,9 +171,7 @@ def ask(context, minions, keys):
 
 
 def _ask(live, client, minions, keys):
-    """
-    Ask for all, and ping those that have not answered.
-    """
+    """Ask for all, and ping those that have not answered."""
     others = [key for key in keys if key != "alive"] or keys
     first = client.job(minions, [PROBES[key][0] for key in others])
     silent = [minion for minion in minions if minion not in first.answers]
@@ -216,8 +209,7 @@ def _value(key, answers, lives, jid):
 
 
 class _Job:
-    """
-    A job, and who has answered it.
+    """A job, and who has answered it.
 
     :ivar str jid: its id, or None if it has not been published
     :ivar set missing: the minions from which an answer may come
@@ -235,17 +227,14 @@ class _Job:
         self.waits = None
 
     def leave_out(self, reason, minions=None):
-        """
-        Note that these minions, or all that have not answered, don't get the job.
-        """
+        """Note that these minions, or all that have not answered, don't get the job."""
         left = self.missing if minions is None else self.missing.intersection(minions)
         self.missing = self.missing - left
         self.unasked.update(dict.fromkeys(left, reason))
 
     def read(self, excluded, waiting, reason):
-        """
-        Take over what a job handler says of it: the minions that it leaves out, each with the
-        reason, whether a part of the job waits, and why.
+        """Take over what a job handler says of it: the minions that it leaves out, each
+        with the reason, whether a part of the job waits, and why.
         """
         for minion, why in excluded.items() if isinstance(excluded, dict) else ():
             self.leave_out(f"it was left out: {why}", [minion])
@@ -254,9 +243,7 @@ class _Job:
             self.waits = f"{_WAITS}: {reason}" if reason else _WAITS
 
     def take(self, minion, data):
-        """
-        Take a return, and report whether it is one of this job.
-        """
+        """Take a return, and report whether it is one of this job."""
         known = minion in self.missing or minion in self.unasked
         if not known or data.get("id") != minion or "return" not in data:
             return False
@@ -270,8 +257,7 @@ class _Job:
 
 
 class Client:
-    """
-    Runs jobs on minions, and follows them on the master's event bus.
+    """Runs jobs on minions, and follows them on the master's event bus.
 
     :param float seconds: how long a job is followed. One that has gone to all of its minions
         ends as well when for as long as Salt's ``timeout`` nothing has come.
@@ -303,9 +289,8 @@ class Client:
         self._client.destroy()
 
     def job(self, minions, functions):
-        """
-        Run functions on minions, and return the job when all have answered, or its time
-        is up.
+        """Run functions on minions, and return the job when all have answered, or its
+        time is up.
 
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
@@ -339,9 +324,7 @@ class Client:
         return job
 
     def _take_back(self, job):
-        """
-        Take what still waits of a job out of the queue.
-        """
+        """Take what still waits of a job out of the queue."""
         state = self.queue.show(job.jid)
         if state is not None:
             waiting = state["waiting"]
@@ -391,9 +374,7 @@ class Client:
             now = self.clock()
 
     def _hear(self, job, wait):
-        """
-        Wait some seconds for a return of a job, and report whether there was one.
-        """
+        """Wait some seconds for a return of a job, and report whether there was one."""
         begun = self.clock()
         tag = f"salt/job/{job.jid}/ret/"
         event = self._client.event.get_event(
@@ -427,9 +408,8 @@ def _down(exc):
 
 
 def _stored(context, seconds):
-    """
-    Return what minions have answered a moment ago, for the next page and the next call: by
-    piece of data and minion the time, why there is no value, and the value.
+    """Return what minions have answered a moment ago, for the next page and the next
+    call: by piece of data and minion the time, why there is no value, and the value.
     """
     try:
         found = context.documents.cache.fetch(*_PLACE) if seconds else {}
@@ -450,9 +430,7 @@ def _stored(context, seconds):
 
 
 def _take(context, live, minions, keys, seconds):
-    """
-    Take what is known of minions, and return the others.
-    """
+    """Take what is known of minions, and return the others."""
     left = []
     known = _stored(context, seconds)
     for minion in minions:
@@ -468,9 +446,7 @@ def _take(context, live, minions, keys, seconds):
 
 
 def _keep(context, live, minions, keys, seconds):
-    """
-    Keep answers, and forget those that are too old: not what nobody was asked.
-    """
+    """Keep answers, and forget those that are too old: not what nobody was asked."""
     if not seconds:
         return
     # another query may have asked meanwhile

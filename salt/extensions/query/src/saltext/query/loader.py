@@ -1,5 +1,4 @@
-"""
-What a query is made of comes from Salt's loader: item types, sources and locks.
+"""What a query is made of comes from Salt's loader: item types, sources and locks.
 
 A site adds its own with one file. It is looked for in ``query_types``,
 ``query_sources`` or ``query_locks`` below each folder of :conf_master:`module_dirs`, in
@@ -50,9 +49,7 @@ _LOADERS = {}
 
 @functools.lru_cache(maxsize=1)
 def _extensions():
-    """
-    Return the folders of the Salt extensions that are installed.
-    """
+    """Return the folders of the Salt extensions that are installed."""
     ret = []
     for entry_point in salt.utils.entrypoints.iter_entry_points("salt.loader"):
         try:
@@ -66,9 +63,8 @@ def _extensions():
 
 
 def _site_folders(opts, kind):
-    """
-    Return the folders in which a site has modules of a kind, each with what to correct
-    before anything is loaded from it, or None.
+    """Return the folders in which a site has modules of a kind, each with what to
+    correct before anything is loaded from it, or None.
     """
     parents = [*(opts.get("module_dirs") or ()), opts.get("extension_modules")]
     folders = [os.path.join(parent, kind) for parent in parents if parent]
@@ -76,9 +72,8 @@ def _site_folders(opts, kind):
 
 
 def _unsafe(opts, folder):
-    """
-    Return what to correct if somebody besides root and the master's user may change what
-    is loaded from a folder, as a sentence without its end, or None.
+    """Return what to correct if somebody besides root and the master's user may change
+    what is loaded from a folder, as a sentence without its end, or None.
     """
     trusted = {0, salt.utils.user.get_uid(opts.get("user"))}
     seen = set()
@@ -110,9 +105,7 @@ def _unsafe(opts, folder):
 
 
 def modules(opts, kind):
-    """
-    Return the functions of all modules of one of :data:`KINDS`.
-    """
+    """Return the functions of all modules of one of :data:`KINDS`."""
     site = _site_folders(opts, kind)
     folders = [folder for folder, unsafe in site.items() if unsafe is None]
     folders += [os.path.join(folder, kind) for folder in _extensions()]
@@ -132,9 +125,7 @@ def modules(opts, kind):
 
 
 def names(opts, kind):
-    """
-    Return the names of the modules of a kind.
-    """
+    """Return the names of the modules of a kind."""
     end = f".{KINDS[kind][1]}"
     return sorted(
         name[: -len(end)] for name in modules(opts, kind) if name.endswith(end)
@@ -142,8 +133,7 @@ def names(opts, kind):
 
 
 def found(opts, kind, name, otherwise):
-    """
-    Return the function of a module.
+    """Return the function of a module.
 
     :param str otherwise: the sentence to raise if there is no module of this name
     :raises QueryError: if there is none, or it is wrong
@@ -166,9 +156,8 @@ def found(opts, kind, name, otherwise):
 
 
 def problems(opts, kind):
-    """
-    Return what to correct of modules that can't be loaded, by their names, as sentences
-    without their ends. One whose ``__virtual__`` refuses it is none of them.
+    """Return what to correct of modules that can't be loaded, by their names, as
+    sentences without their ends. One whose ``__virtual__`` refuses it is none of them.
     """
     ret = {}
     for folder, unsafe in _site_folders(opts, kind).items():

@@ -1,6 +1,4 @@
-"""
-Answers as people and scripts read them, made from the definitions alone.
-"""
+"""Answers as people and scripts read them, made from the definitions alone."""
 
 import datetime
 import json
@@ -37,8 +35,7 @@ _MOST_PADDED = 100
 
 
 def size(mebibytes, units="h"):
-    """
-    Return a size in mebibytes for people.
+    """Return a size in mebibytes for people.
 
     :param str units: in what it is shown: in mebibytes (m), gibibytes (g), tebibytes (t), or
         in what suits it, with its letter (h)
@@ -54,9 +51,7 @@ def size(mebibytes, units="h"):
 
 
 def width_of(text):
-    """
-    Return how many columns of a terminal a text takes.
-    """
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(
@@ -70,9 +65,8 @@ def width_of(text):
 
 
 def shown(text):
-    """
-    Return a text without characters that a terminal would obey. Much of what is shown
-    was chosen by minions.
+    """Return a text without characters that a terminal would obey. Much of what is
+    shown was chosen by minions.
     """
     if text.isprintable():
         return text
@@ -87,8 +81,7 @@ def _missing(status):
 
 
 def value(kind, cell, verbose=False, plain=False, units="h"):
-    """
-    Return a cell as text.
+    """Return a cell as text.
 
     :param bool verbose: whether words stand for what is missing, or marks
     :param bool plain: whether sizes and times stay numbers
@@ -116,9 +109,7 @@ def value(kind, cell, verbose=False, plain=False, units="h"):
 
 
 def known(response):
-    """
-    Return a response without the columns of unknown fields, and the names of these.
-    """
+    """Return a response without the columns of unknown fields, and the names of these."""
     fields = response["fields"]
     places = [place for place, one in enumerate(fields) if one["kind"] != "unknown"]
     if len(places) == len(fields):
@@ -129,9 +120,7 @@ def known(response):
 
 
 def cut(text, width):
-    """
-    Return a text that is at most so wide, with ``…`` for what is cut off.
-    """
+    """Return a text that is at most so wide, with ``…`` for what is cut off."""
     if width_of(text) <= width:
         return text
     ret = ""
@@ -153,8 +142,7 @@ def lines(
     width=None,
     units="h",
 ):
-    """
-    Yield the lines of a table.
+    """Yield the lines of a table.
 
     :param dict response: the answer to a data query
     :param str separator: what stands between columns. Nothing is padded or cut then, sizes
@@ -226,8 +214,7 @@ def lines(
 
 
 def fitted(widths, most):
-    """
-    Return widths of columns that are together at most ``most``: the widest ones give
+    """Return widths of columns that are together at most ``most``: the widest ones give
     way. None if that would leave too little of them.
     """
     widest = min(max(widths, default=0), max(most, 0))
@@ -239,9 +226,7 @@ def fitted(widths, most):
 
 
 def definitions(response):
-    """
-    Return the answer to a fields query as if it was one to a data query.
-    """
+    """Return the answer to a fields query as if it was one to a data query."""
     names = ("name", "kind", "title", "doc")
     fields = [
         {
@@ -263,9 +248,7 @@ def definitions(response):
 
 
 def quoted(text, separator):
-    """
-    Return a text as a value of CSV: in quotes if a reader would take it apart.
-    """
+    """Return a text as a value of CSV: in quotes if a reader would take it apart."""
     wrong = (separator, '"', "\r", "\n")
     # a reader may take blanks away
     if separator and (any(one in text for one in wrong) or text != text.strip()):
@@ -290,9 +273,8 @@ def csv(response, shown, headers=True):
 
 
 def json_lines(response):
-    """
-    Yield a JSON object for each item: values by the names of fields, null for what is
-    missing, and in ``_missing`` why.
+    """Yield a JSON object for each item: values by the names of fields, null for what
+    is missing, and in ``_missing`` why.
     """
     names = [one["name"] for one in response["fields"]]
     for row in response["data"]:
@@ -308,17 +290,14 @@ def json_lines(response):
 
 
 def names(response, shown):
-    """
-    Yield the names of all items with commas between them, as ``salt -L`` takes them.
-    """
+    """Yield the names of all items with commas between them, as ``salt -L`` takes them."""
     found = dict.fromkeys(row[0][1] for row in response["data"] if row[0][0] == NORMAL)
     if found:
         yield ",".join(shown(str(name)) for name in found)
 
 
 def notes(response):
-    """
-    Yield sentences about what an answer does not show: pages, minions that did not
+    """Yield sentences about what an answer does not show: pages, minions that did not
     answer, what could not be judged or read.
     """
     if response.get("next") is not None:

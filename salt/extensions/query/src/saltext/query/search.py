@@ -1,5 +1,4 @@
-"""
-Regular expressions of filters: those of Python, with a limit of time.
+"""Regular expressions of filters: those of Python, with a limit of time.
 
 ``(a+)+$`` has more ways to try than anybody can wait for. One timer of processor time runs
 around a query that has a regular expression. Its limit is far from what queries take, so
@@ -37,16 +36,13 @@ def _is_thread():
 
 
 class _TimeUp(BaseException):
-    """
-    The time is up. Salt's matchers log any other exception, and go on.
-    """
+    """The time is up. Salt's matchers log any other exception, and go on."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """
-    Return a context that ends when its processor time is up. In a thread, and with None, it
-    has no limit.
+    """Return a context that ends when its processor time is up. In a thread, and with
+    None, it has no limit.
 
     :raises QueryError: if the time is up
     """
@@ -70,9 +66,8 @@ def limited(seconds):
 
 
 def compiled(pattern):
-    """
-    Return a function that takes a text and returns whether the pattern is found in it, or
-    None if that can't be known here.
+    """Return a function that takes a text and returns whether the pattern is found in
+    it, or None if that can't be known here.
 
     :raises QueryError: if the pattern can't be read
     """

@@ -1,5 +1,4 @@
-"""
-Salt's own targets: which minions its matchers choose, as far as the master can tell.
+"""Salt's own targets: which minions its matchers choose, as far as the master can tell.
 """
 
 import ast
@@ -72,9 +71,7 @@ class Target:
             _check(_TESTED.get(tgt_type), tgt, tgt)
 
     def _read_compound(self):
-        """
-        Check what Salt would take for no minions at all.
-        """
+        """Check what Salt would take for no minions at all."""
         words = re.sub(
             r"([()])(?=\s|$|[()])|(?<!\S)([()])", r" \1\2 ", self.tgt
         ).split()
@@ -109,16 +106,13 @@ class Target:
             self._groups.append(found["pattern"])
 
     def reads_pillars(self):
-        """
-        Return whether it says something of pillars.
-        """
+        """Return whether it says something of pillars."""
         if self.tgt_type in ("pillar", "pillar_pcre", "pillar_exact", "nodegroup"):
             return True
         return not self._matchers.issubset(_WITHOUT_PILLARS)
 
     def minions(self, context):
-        """
-        Return the ids of the minions with an accepted key that it chooses. One whose
+        """Return the ids of the minions with an accepted key that it chooses. One whose
         grains the master does not know is not chosen by them.
 
         :raises QueryError: if there is no such nodegroup, or it can't be read

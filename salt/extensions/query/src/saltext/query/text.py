@@ -42,8 +42,7 @@ _RESERVED = frozenset(("and", "or", "not", "in", "is"))
 
 
 def parse(text, known):
-    """
-    Return the filter that a text means.
+    """Return the filter that a text means.
 
     :param str text: what somebody has written
     :param Known known: the fields that there are
@@ -96,9 +95,7 @@ class _Parser:
         )
 
     def has(self, kind, word=None):
-        """
-        Take the next token if it is this one, and report whether it was.
-        """
+        """Take the next token if it is this one, and report whether it was."""
         ret = self.kind == kind and word in (None, self.token)
         if ret:
             self.advance()

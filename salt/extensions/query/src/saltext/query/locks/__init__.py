@@ -1,12 +1,8 @@
-"""
-What the modules that find locks share.
-"""
+"""What the modules that find locks share."""
 
 
 def of_minion(minion, name, **more):
-    """
-    Return a lock on something of a minion.
-    """
+    """Return a lock on something of a minion."""
     return {"object": name, "node": minion, "owner": [minion], **more}
 
 

@@ -1,6 +1,4 @@
-"""
-Locks of file servers on this master.
-"""
+"""Locks of file servers on this master."""
 
 import glob
 import os
@@ -13,9 +11,7 @@ _PLACES = ("*.lk", "*/*.lk", "work/*/*.lk", "work/*/*/*.lk")
 
 
 def locks(context):
-    """
-    Yield the locks of file servers on this master.
-    """
+    """Yield the locks of file servers on this master."""
     root = context.opts["cachedir"]
     forms = [f"{backend}/{place}" for backend in _BACKENDS for place in _PLACES]
     for form in [*forms, "file_lists/*/.*.w"]:

@@ -1,6 +1,4 @@
-"""
-Packages that minions hold.
-"""
+"""Packages that minions hold."""
 
 import re
 
@@ -24,9 +22,7 @@ _EVR = re.compile(
 
 
 def locks(context):
-    """
-    Yield the packages that minions hold, as far as they have told the mine.
-    """
+    """Yield the packages that minions hold, as far as they have told the mine."""
     context.want([f"mine:{function}" for function in HOLDS])
     for minion in context.accepted():
         found = {}
@@ -47,9 +43,8 @@ def locks(context):
 
 
 def split(text):
-    """
-    Return the name and the version of a package, or None for the version: from such as
-    ``vim-enhanced-2:8.0.1763-19.el8.*``.
+    """Return the name and the version of a package, or None for the version: from such
+    as ``vim-enhanced-2:8.0.1763-19.el8.*``.
     """
     match = _EVR.fullmatch(text)
     if match is None:
@@ -59,8 +54,7 @@ def split(text):
 
 
 def _held(found):
-    """
-    Yield the name and the version of each package that is held, whichever form the
+    """Yield the name and the version of each package that is held, whichever form the
     function has.
     """
     if isinstance(found, dict) and isinstance(found.get("packages"), dict):

@@ -1,14 +1,10 @@
-"""
-States that minions refuse to run.
-"""
+"""States that minions refuse to run."""
 
 from saltext.query.locks import grains, of_minion
 
 
 def locks(context):
-    """
-    Yield the states that minions refuse to run, as ``state.disable`` told them.
-    """
+    """Yield the states that minions refuse to run, as ``state.disable`` told them."""
     for minion, found, when in grains(context, "state_runs_disabled"):
         for name in found if isinstance(found, list) else ():
             if isinstance(name, str):

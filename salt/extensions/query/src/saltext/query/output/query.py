@@ -27,9 +27,7 @@ def __virtual__():
 
 
 def output(data, **kwargs):  # pylint: disable=unused-argument
-    """
-    Display the answer to a data query or a fields query.
-    """
+    """Display the answer to a data query or a fields query."""
     if not isinstance(data, dict) or not isinstance(data.get("fields"), list):
         salt.output.nested.__opts__ = __opts__
         return salt.output.nested.output(data, **kwargs)

@@ -1,5 +1,4 @@
-"""
-Ask the master about nodes, instances, jobs, locks and operating systems.
+"""Ask the master about nodes, instances, jobs, locks and operating systems.
 
 Answers have the definitions of their columns with them, and each cell is a list of a
 status and a value: 0 normal, 1 unknown field, 2 no data, 3 not available for this item,
@@ -47,8 +46,7 @@ def items(
     tgt_type="glob",
     live_timeout=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
-    """
-    Return items with the fields that are asked for.
+    """Return items with the fields that are asked for.
 
     An answer that is too large for an event would lose its rows on its way. So it ends
     where it would be: ``next`` is the offset to go on with then, and ``total`` the number
@@ -111,9 +109,8 @@ def count(
     tgt_type="glob",
     sort=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
-    """
-    Return how many items there are of each kind: one row for each group of items that
-    have the same in these fields, the largest first, with a last column ``count``.
+    """Return how many items there are of each kind: one row for each group of items
+    that have the same in these fields, the largest first, with a last column ``count``.
     ``counted`` is how many items there are.
 
     The arguments are those of ``query.items``; ``limit``, ``offset`` and ``sort`` are about
@@ -143,9 +140,7 @@ def count(
 
 
 def _most(*request):
-    """
-    Return how large the answer to a request may be, which is in the same event.
-    """
+    """Return how large the answer to a request may be, which is in the same event."""
     share = int(__opts__.get("max_event_size", 1048576) * _SHARE)
     ret = share - len(salt.payload.dumps(request))
     if ret < min(_LEAST, share // 2):
@@ -154,9 +149,7 @@ def _most(*request):
 
 
 class _Room:
-    """
-    How much room for rows there is in the event of an answer.
-    """
+    """How much room for rows there is in the event of an answer."""
 
     def __init__(self, most, definitions):
         self.left = (
@@ -181,9 +174,8 @@ class _Room:
 
 
 def fields(what, fields=None):  # pylint: disable=redefined-outer-name
-    """
-    Return the definitions of the fields that an item type has. Those of nodes are also
-    the grains, the entries of the mine and the keys of the pillars that there are.
+    """Return the definitions of the fields that an item type has. Those of nodes are
+    also the grains, the entries of the mine and the keys of the pillars that there are.
 
     what
         ``instance``, ``job``, ``lock``, ``node`` or ``os``

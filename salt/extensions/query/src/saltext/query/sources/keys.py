@@ -1,6 +1,4 @@
-"""
-The minions' keys: which minions there are.
-"""
+"""The minions' keys: which minions there are."""
 
 import os
 
@@ -46,9 +44,7 @@ def source(context):
 
 
 def of_driver(opts, driver):
-    """
-    Do the same through Salt's cache, with a driver for keys.
-    """
+    """Do the same through Salt's cache, with a driver for keys."""
     cache = salt.cache.Cache(opts, driver=driver)
     ret = dict.fromkeys(cache.list("denied_keys") or (), "denied")
     try:
@@ -62,10 +58,9 @@ def of_driver(opts, driver):
 
 
 def _listed(opts):
-    """
-    Do the same from the folders of the driver ``localfs_key``, which Salt has since 3008.
-    What it checks of each name for its path takes 0.4 seconds for 10,000 minions, and this
-    0.006; a name out of a listing can't be a path.
+    """Do the same from the folders of the driver ``localfs_key``, which Salt has since
+    3008. What it checks of each name for its path takes 0.4 seconds for 10,000 minions,
+    and this 0.006; a name out of a listing can't be a path.
     """
     pki_dir = opts["cluster_pki_dir"] if opts.get("cluster_id") else opts["pki_dir"]
     files = Files(f"{_SENTENCE} the folder {pki_dir}")

@@ -1,5 +1,4 @@
-"""
-The last job, and the last highstate, that was for each minion, out of the job cache.
+"""The last job, and the last highstate, that was for each minion, out of the job cache.
 """
 
 from saltext.query.sources.job_cache import has_failed, started
@@ -13,9 +12,7 @@ def source(context):
 
 
 def is_highstate(load):
-    """
-    Return whether a job is a highstate, and no test of one.
-    """
+    """Return whether a job is a highstate, and no test of one."""
     functions, args = load.get("fun"), load.get("arg")
     if not isinstance(functions, list):
         functions, args = [functions], [args]
@@ -31,9 +28,7 @@ def is_highstate(load):
 
 
 class LastJobs:
-    """
-    The last jobs of each minion.
-    """
+    """The last jobs of each minion."""
 
     def __init__(self, context):
         jobs = context.source("job_cache")
@@ -63,8 +58,6 @@ class LastJobs:
                 missing[what] -= minions
 
     def of_minion(self, minion, what):
-        """
-        Return what is known of the last job, or highstate, of a minion.
-        """
+        """Return what is known of the last job, or highstate, of a minion."""
         never = {"result": "never"} if what == "highstate" else {}
         return self._found[what].get(minion, never)

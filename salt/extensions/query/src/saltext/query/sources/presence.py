@@ -1,5 +1,4 @@
-"""
-Which minions are connected, as far as the master can tell without asking them.
+"""Which minions are connected, as far as the master can tell without asking them.
 
 A minion counts as connected if one of the addresses in its grains, which no other minion
 has, is connected to the master's publish port. One whose address is not connected may be behind
@@ -20,9 +19,7 @@ def source(context):
 
 
 class Presence:
-    """
-    Which minions are connected.
-    """
+    """Which minions are connected."""
 
     def __init__(self, context):
         self.context = context
@@ -40,9 +37,7 @@ class Presence:
 
     @functools.cached_property
     def _owners(self):
-        """
-        How many minions have each address that is connected.
-        """
+        """How many minions have each address that is connected."""
         ret = collections.Counter()
         for minion in self.context.accepted():
             grains = self.context.documents.fetch("grains", minion, {"ipv4", "ipv6"})

@@ -24,8 +24,7 @@ def source(context):
 
 
 class Queue:
-    """
-    What the job handler says; None if nobody answers.
+    """What the job handler says; None if nobody answers.
 
     :ivar bool enabled: whether there is a job handler
     :ivar Missing nothing: what stands for an answer that is not there
@@ -57,9 +56,7 @@ class Queue:
 
     @functools.cached_property
     def waiting(self):
-        """
-        For each job that waits, what is known of it.
-        """
+        """For each job that waits, what is known of it."""
         found = self._ask("list", limit=None)
         if found is None:
             return None
@@ -73,28 +70,21 @@ class Queue:
 
     @functools.cached_property
     def status(self):
-        """
-        The figures of the job handler.
-        """
+        """The figures of the job handler."""
         return self._ask("figures")
 
     def show(self, jid):
-        """
-        Return what is known of a job: which minions run it, which were left out, and what
-        waits of it.
+        """Return what is known of a job: which minions run it, which were left out, and
+        what waits of it.
         """
         return self._ask("show", jid)
 
     def is_exempt(self, functions):
-        """
-        Return whether a job of these functions does not wait in the queue.
-        """
+        """Return whether a job of these functions does not wait in the queue."""
         if not self.enabled or handover is None:
             return not self.enabled
         return handover.exempt(config.settings(self.opts), functions)
 
     def cancel(self, jid):
-        """
-        Take a job of ours out of the queue.
-        """
+        """Take a job of ours out of the queue."""
         self._ask("cancel", jid)

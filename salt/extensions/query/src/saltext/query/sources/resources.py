@@ -1,6 +1,5 @@
-"""
-What is known of instances: the registry of resources, and what minions that run virtual
-machines have put into the mine.
+"""What is known of instances: the registry of resources, and what minions that run
+virtual machines have put into the mine.
 """
 
 import functools
@@ -20,18 +19,14 @@ def source(context):
 
 
 class Instances:
-    """
-    What is known of instances.
-    """
+    """What is known of instances."""
 
     def __init__(self, context):
         self.context = context
 
     @functools.cached_property
     def _registry(self):
-        """
-        The registry of resources, or None. Opening it would make it.
-        """
+        """The registry of resources, or None. Opening it would make it."""
         if registry is None:
             return None
         opts = self.context.opts
@@ -49,9 +44,7 @@ class Instances:
         return [unwrapped(document.get(function)) for function in functions]
 
     def machines(self, minion):
-        """
-        Return the virtual machines of a minion by name; None if it has told of none.
-        """
+        """Return the virtual machines of a minion by name; None if it has told of none."""
         found = self.mine(minion, documents.VM_INFO)[0]
         if not isinstance(found, dict):
             return None
@@ -62,17 +55,13 @@ class Instances:
         }
 
     def resources(self, minion):
-        """
-        Return the ids of a minion's resources by type.
-        """
+        """Return the ids of a minion's resources by type."""
         if self._registry is None:
             return {}
         return self._registry.get_resources_for_minion(minion) or {}
 
     def count(self, minion):
-        """
-        Return how many instances a minion manages.
-        """
+        """Return how many instances a minion manages."""
         machines = self.machines(minion)
         resources = self.resources(minion)
         if machines is None and not resources:

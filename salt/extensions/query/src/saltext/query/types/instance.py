@@ -1,6 +1,4 @@
-"""
-Instances: virtual machines and other resources that minions manage.
-"""
+"""Instances: virtual machines and other resources that minions manage."""
 
 import operator
 
@@ -42,20 +40,15 @@ class Instance(Item):
         self.info = info
 
     def minion(self):
-        """
-        Return the id of the minion that manages it.
-        """
+        """Return the id of the minion that manages it."""
         return self.node
 
     def guest(self):
-        """
-        Return the id of the minion inside, or None.
-        """
+        """Return the id of the minion inside, or None."""
         return self.id if self.context.keys.get(self.id) == "accepted" else None
 
     def guest_grains(self):
-        """
-        Return grains of the instance itself, or None: those of the minion inside, or
+        """Return grains of the instance itself, or None: those of the minion inside, or
         those that its node has collected.
         """
         guest = self.guest()
@@ -75,9 +68,8 @@ class Instance(Item):
 
 
 def _items(context, _names):
-    """
-    Instances are many for each of few minions, so all are listed before they are sorted,
-    with what the query needs of them.
+    """Instances are many for each of few minions, so all are listed before they are
+    sorted, with what the query needs of them.
     """
     context.want([_MINE])
     known = context.source("resources")
@@ -93,9 +85,8 @@ def _items(context, _names):
 
 
 def _info(make):
-    """
-    Return a function for what the node of a virtual machine says of it: of a key, or what a
-    function makes of it.
+    """Return a function for what the node of a virtual machine says of it: of a key, or
+    what a function makes of it.
     """
 
     def get(instance):
@@ -109,9 +100,7 @@ def _info(make):
 
 
 def _running(make):
-    """
-    Do the same for what does not hold any more once the node is offline.
-    """
+    """Do the same for what does not hold any more once the node is offline."""
     inner = _info(make)
     return lambda instance: (
         MISSING_OFFLINE if instance.pnode_online() is False else inner(instance)
@@ -119,9 +108,8 @@ def _running(make):
 
 
 def _parts(name, make):
-    """
-    Return a function for the disks or interfaces of a virtual machine. What it returns is made
-    of their names in natural order, and of what is known of each.
+    """Return a function for the disks or interfaces of a virtual machine. What it
+    returns is made of their names in natural order, and of what is known of each.
     """
 
     def convert(info):

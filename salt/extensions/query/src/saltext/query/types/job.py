@@ -1,6 +1,4 @@
-"""
-Jobs: what has been published, what waits to be, and what has come back.
-"""
+"""Jobs: what has been published, what waits to be, and what has come back."""
 
 import datetime
 import functools
@@ -13,8 +11,7 @@ from saltext.query.sources.job_cache import has_failed, started
 
 
 class Job(Item):
-    """
-    What it takes to know of a job is read once for all of its fields.
+    """What it takes to know of a job is read once for all of its fields.
 
     :ivar str name: the job id
     """
@@ -25,37 +22,27 @@ class Job(Item):
 
     @property
     def queue(self):
-        """
-        What the job handler says.
-        """
+        """What the job handler says."""
         return self.context.source("queue")
 
     @functools.cached_property
     def load(self):
-        """
-        What the query needs of what was published; empty if there is nothing.
-        """
+        """What the query needs of what was published; empty if there is nothing."""
         return self.source.load(self.name, self.context.wanted["load"]) or {}
 
     @functools.cached_property
     def minions(self):
-        """
-        The minions that the job was for, or None.
-        """
+        """The minions that the job was for, or None."""
         return self.source.minions(self.name)
 
     @functools.cached_property
     def returned(self):
-        """
-        The minions that have returned.
-        """
+        """The minions that have returned."""
         return self.source.returned(self.name)
 
     @functools.cached_property
     def results(self):
-        """
-        The results of the minions that have returned, None for what can't be read.
-        """
+        """The results of the minions that have returned, None for what can't be read."""
         return self.source.results(self.name)
 
     @property
@@ -95,9 +82,7 @@ class Job(Item):
         return found.replace(tzinfo=datetime.timezone.utc).timestamp()
 
     def ret_list(self):
-        """
-        Return those of the minions that the job was for that have returned.
-        """
+        """Return those of the minions that the job was for that have returned."""
         if self.minions is None:
             return self.returned
         return sorted(set(self.returned).intersection(self.minions))
@@ -117,9 +102,8 @@ class Job(Item):
         return MISSING_NODATA if self.missing or None in self.results.values() else True
 
     def status(self):
-        """
-        Return how far a job is. Only the job handler knows which minions run a job; without
-        it, a job that has not come back whole is just published.
+        """Return how far a job is. Only the job handler knows which minions run a job;
+        without it, a job that has not come back whole is just published.
         """
         line = self.line()
         if isinstance(line, dict):

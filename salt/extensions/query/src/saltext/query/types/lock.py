@@ -1,5 +1,4 @@
-"""
-Locks: what keeps something from being done or changed, on the master and on minions.
+"""Locks: what keeps something from being done or changed, on the master and on minions.
 """
 
 import os
@@ -29,9 +28,7 @@ class Lock(Item):
             )
 
     def get(self, key):
-        """
-        Return what is known, or that nothing is.
-        """
+        """Return what is known, or that nothing is."""
         return MISSING_PENDING if self.info is None else self.info.get(key)
 
     def age(self):
@@ -59,9 +56,8 @@ class Lock(Item):
 
 
 def _items(context, names):
-    """
-    Look only where the filter may find something. A module that can't be loaded there is an
-    error: nobody would miss its locks.
+    """Look only where the filter may find something. A module that can't be loaded
+    there is an error: nobody would miss its locks.
     """
 
     def may_have(type_):

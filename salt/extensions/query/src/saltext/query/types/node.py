@@ -1,6 +1,4 @@
-"""
-Nodes: the minions that have a key.
-"""
+"""Nodes: the minions that have a key."""
 
 from saltext.query import compare, dynamic
 from saltext.query.field import alias, read
@@ -20,14 +18,11 @@ class Node(Item):
     __slots__ = ("own",)
 
     def minion(self):
-        """
-        Return its id.
-        """
+        """Return its id."""
         return self.name
 
     def live(self, key):
-        """
-        Return what the minion has answered, or why there is no answer. Only minions
+        """Return what the minion has answered, or why there is no answer. Only minions
         with an accepted key can be asked.
         """
         if self.context.keys[self.name] != "accepted":

@@ -1,6 +1,5 @@
-"""
-Operating systems: the nodes with an accepted key, in groups by what they run. All that is
-told of a group is made of what fields of its nodes say.
+"""Operating systems: the nodes with an accepted key, in groups by what they run. All
+that is told of a group is made of what fields of its nodes say.
 """
 
 import saltext.query.types.node
@@ -26,9 +25,7 @@ class System(Item):
         self.nodes = []
 
     def cells(self, name):
-        """
-        Return the cells of its nodes in a field of theirs.
-        """
+        """Return the cells of its nodes in a field of theirs."""
         field = _KNOWN.find(name)
         return [field.cell(node) for node in self.nodes]
 
@@ -58,9 +55,8 @@ def _items(context, _names):
 
 
 def _of(make):
-    """
-    Return a function that takes the name of a field of nodes, and returns one of a system:
-    what is made of the values of its nodes.
+    """Return a function that takes the name of a field of nodes, and returns one of a
+    system: what is made of the values of its nodes.
     """
 
     def of_field(name):
@@ -76,9 +72,7 @@ def _distinct(values):
 
 
 def _agreed(values):
-    """
-    Return the value that all nodes agree on; it is missing if they don't.
-    """
+    """Return the value that all nodes agree on; it is missing if they don't."""
     values = _distinct(values)
     return values.pop() if len(values) == 1 else None
 

@@ -1,6 +1,4 @@
-"""
-Packages: what minions have installed, as far as they have told the mine.
-"""
+"""Packages: what minions have installed, as far as they have told the mine."""
 
 import operator
 
@@ -16,8 +14,7 @@ _FAMILIES = {"Debian": "dpkg", "RedHat": "rpm", "Suse": "rpm"}
 
 
 class Package(Item):
-    """
-    One version of a package on a minion.
+    """One version of a package on a minion.
 
     :ivar str node: the minion's id
     :ivar str version: the version
@@ -35,15 +32,11 @@ class Package(Item):
         self.held = held
 
     def minion(self):
-        """
-        Return the id of the minion that has it.
-        """
+        """Return the id of the minion that has it."""
         return self.node
 
     def key(self):
-        """
-        Return what tells it from all others: a minion may have several versions.
-        """
+        """Return what tells it from all others: a minion may have several versions."""
         return [self.name, self.node, self.version]
 
     def told_ts(self):
@@ -51,9 +44,7 @@ class Package(Item):
 
 
 def _items(context, names):
-    """
-    Packages are many for each minion, so all are listed before they are sorted.
-    """
+    """Packages are many for each minion, so all are listed before they are sorted."""
     context.want([f"mine:{function}" for function in FUNCTIONS])
     context.want(["grains:os_family"])
     found = []
@@ -83,9 +74,7 @@ def _items(context, names):
 
 
 def _listed(packages):
-    """
-    Yield the name, the versions and whether it is held of each package.
-    """
+    """Yield the name, the versions and whether it is held of each package."""
     for name, entry in packages.items():
         held = None
         if isinstance(entry, dict) and "versions" in entry:
