@@ -73,12 +73,8 @@ class Context:
         :raises QueryError: if there is no such module
         """
         if name not in self._sources:
-            found = loader.found(
-                self.opts,
-                "query_sources",
-                name,
-                f"Add a module {name!r:.80} to query_sources: an item type asks for it.",
-            )
+            otherwise = f"Add a module {name!r:.80} to query_sources: a type asks for it."
+            found = loader.found(self.opts, "query_sources", name, otherwise)
             with of_site(f"source {name}"):
                 self._sources[name] = found(self)
         return self._sources[name]
@@ -90,11 +86,8 @@ class Context:
 
     def ask_live(self, items):
         """Ask the minions of these items for what the query needs of them."""
-        minions = {}
-        for item in items:
-            minion = item.minion()
-            if minion is not None and self.keys.get(minion) == "accepted":
-                minions[minion] = None
+        minions = dict.fromkeys(item.minion() for item in items)
+        minions = [one for one in minions if self.keys.get(one) == "accepted"]
         # it imports half of Salt
         live = importlib.import_module("saltext.query.live")
-        self.live = live.ask(self, list(minions), self.wanted.get("live", ()))
+        self.live = live.ask(self, minions, self.wanted.get("live", ()))
