@@ -73,7 +73,9 @@ class Context:
         :raises QueryError: if there is no such module
         """
         if name not in self._sources:
-            otherwise = f"Add a module {name!r:.80} to query_sources: a type asks for it."
+            otherwise = (
+                f"Add a module {name!r:.80} to query_sources: a type asks for it."
+            )
             found = loader.found(self.opts, "query_sources", name, otherwise)
             with of_site(f"source {name}"):
                 self._sources[name] = found(self)

@@ -35,8 +35,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_REGEX = re.compile(r"\s*m([/#@,!|])")
-_FLAGS = re.compile(r"[a-z]*")
+# its mark, what is between two of them, the second one, and flags
+_REGEX = re.compile(r"\s*m([/#@,!|])((?:\\.|(?!\1)[^\\])*)(\1?)([a-z]*)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _RESERVED = frozenset(("and", "or", "not", "in", "is"))
 
@@ -211,22 +211,17 @@ class _Parser:
 
     def regex(self):
         match = _REGEX.match(self.text, self.at)
+        self.start = self.at
         if match is None:
-            self.start = self.at
             self.fail("a regular expression such as m/web[0-9]+/ is wanted at")
-        end = match.end()
-        mark = match.group(1)
-        while end < len(self.text) and self.text[end] != mark:
-            end += 2 if self.text[end] == "\\" else 1
-        if end >= len(self.text):
-            self.start = self.at
+        mark, pattern, closing, flags = match.groups()
+        if not closing:
             self.fail(f"a closing {mark} is wanted after")
-        pattern = self.text[match.end() : end].replace("\\" + mark, mark)
-        flags = _FLAGS.match(self.text, end + 1)
-        if set(flags.group()) - {"i", "s"}:
-            self.start = end + 1
+        if set(flags) - {"i", "s"}:
+            self.start = match.start(4)
             self.fail("only i and s may follow a regular expression, not")
-        self.at = flags.end()
+        self.at = match.end()
         self.advance()
-        given = "".join(sorted(set(flags.group())))
+        pattern = pattern.replace("\\" + mark, mark)
+        given = "".join(sorted(set(flags)))
         return f"(?{given}:{pattern})" if given else pattern
