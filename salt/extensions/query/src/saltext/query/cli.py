@@ -13,7 +13,7 @@ import sys
 import time
 
 import saltext.query
-from saltext.query import compare, render
+from saltext.query import compare, loader, render
 
 import salt.config
 import salt.defaults.exitcodes
@@ -70,8 +70,7 @@ class SaltQuery(
     usage = "%prog [options] <type> [names]"
     description = (
         "salt-query shows what the master knows of items of one type, with the fields"
-        " that are asked for: instance, job, lock, node, os, package, or one of the site."
-        " Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
+        " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
     )
     epilog = (
         'Filters: FIELD == VALUE, != < <= > >=, =* "web*" (pattern), =~ m/re/i (regular'
@@ -150,6 +149,23 @@ class SaltQuery(
         if not check_user(opts["user"]):
             self.exit(salt.defaults.exitcodes.EX_NOPERM)
         return opts
+
+    def format_description(self, formatter):
+        """Return what ``--help`` says first: also the types that there are on this master.
+        Its options are known only as far as they stand before ``--help``.
+        """
+        path = os.path.expanduser(self.values.config_dir)
+        path = os.path.join(path, self._config_filename_)
+        opts = {}
+        try:
+            # help is for everybody
+            opts = salt.config.client_config(path) if os.access(path, os.R_OK) else {}
+        except (SaltException, OSError, SystemExit):
+            pass
+        # item_types() would import twice as much of Salt
+        known = loader.names(opts, "query_types")
+        text = f"{self.description}. Types: {', '.join(known)}."
+        return formatter.format_description(text)
 
     def run(self):
         """Execute salt-query."""
