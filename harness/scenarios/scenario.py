@@ -239,8 +239,7 @@ def _scenario(table: Table, name: str) -> Scenario:
     }
     names = {key: key for key in readers} | {"unknown_allowed": "unknown_functions", "tree_master": "trees"}
     with faults.part():
-        # of a bug of the zoo, see harness.zoo.bugs
-        table.allow(*names.values(), "bug")
+        table.allow(*names.values())
     misspelt = bool(faults)
     found: dict[str, Any] = {}
     for key, read in readers.items():
