@@ -96,7 +96,8 @@ def load(options: argparse.Namespace) -> int:
     changes = (options.minions, options.seed, options.transport, options.workers)
     where = (containers.settings(options), coordinator.settings(options), options.repeat, options.watch)
     trees = _trees(options.tree)
-    request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
+    command = shlex.join(["python", "-m", "harness", *options.words])
+    request = campaign.RunRequest(options.scenario, trees, options.folder, command, *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
     return tell(finished.folder, finished.result, as_json=options.json)
 
@@ -197,20 +198,6 @@ def _trees(text: str) -> tuple[str, ...]:
     """Return the trees that `--tree` names; a folder may have a comma in its name."""
     words = [text] if Path(text).exists() else text.split(",")
     return tuple(tree for word in words for tree in (scenario.TREES if word == "both" else (word,)))
-
-
-def _command(options: argparse.Namespace) -> str:
-    """Return the command line that repeats a load run."""
-    words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
-    for name in ("minions", "seed", "transport"):
-        if getattr(options, name) is not None:
-            words += [f"--{name}", str(getattr(options, name))]
-    words += [*containers.words(options), *coordinator.words(options)]
-    if options.repeat > 1:
-        words += ["--repeat", str(options.repeat)]
-    if options.workers > 1:
-        words += ["--workers", str(options.workers)]
-    return shlex.join(words)
 
 
 # where the beds of `up` have their folders

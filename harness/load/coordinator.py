@@ -128,15 +128,6 @@ def read_key(file: Path) -> str:
     return word
 
 
-def words(options: argparse.Namespace) -> list[str]:
-    """Return these options as words of a command line; a new key is another one the next time."""
-    found = []
-    for name in NAMES:
-        if getattr(options, name) is not None:
-            found += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    return found
-
-
 # for those who start workers by hand, beside a bed that takes its time
 JOIN_S = 300.0
 HELLO_S = 10.0

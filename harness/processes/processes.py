@@ -140,16 +140,8 @@ class Processes:
         """Start the warden."""
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        argv = [
-            sys.executable,
-            "-m",
-            "harness.processes.warden",
-            "--control",
-            str(theirs.fileno()),
-            "--harness",
-            str(os.getpid()),
-        ]
-        argv += ["--temporary", str(self._temporary.absolute()), *["--keep"] * self._keep]
+        argv = [sys.executable, "-m", "harness.processes.warden", str(theirs.fileno()), str(os.getpid())]
+        argv += [str(self._temporary.absolute()), *["keep"] * self._keep]
         with theirs:
             self._reaper = subprocess.Popen(
                 argv,

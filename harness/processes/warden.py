@@ -19,7 +19,6 @@ which the kernel makes the parent of orphans.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -243,20 +242,15 @@ def work(control: socket.socket, harness: int, folder: Path, parent: int) -> Non
         warden.stop_all()
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make the folder, start the warden, wait for its end as its reaper, and remove the folder."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.processes.warden", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--control", type=int, required=True, help="file descriptor of a stream socket to the harness")
-    parser.add_argument("--harness", type=int, required=True, help="process id of the harness")
-    parser.add_argument("--temporary", type=Path, required=True, help="where to make the bed's temporary folder")
-    parser.add_argument("--keep", action="store_true", help="leave the temporary folder")
-    options = parser.parse_args(argv)
-    control = socket.socket(fileno=options.control)
+def main(control_fd: str, harness_pid: str, temporary: str, keep: str = "") -> int:
+    """Make the folder, start the warden, wait for its end as its reaper, and remove the folder.
+
+    `control_fd` is a stream socket to the harness, `temporary` where the folder is made; with `keep` it stays.
+    """
+    control = socket.socket(fileno=int(control_fd))
     try:
-        harness = os.pidfd_open(options.harness)
-        folder = Path(tempfile.mkdtemp(prefix="saltbed-", dir=options.temporary))
+        harness = os.pidfd_open(int(harness_pid))
+        folder = Path(tempfile.mkdtemp(prefix="saltbed-", dir=temporary))
     except OSError as error:
         control.sendall(line({"errno": error.errno, "error": str(error)}))
         return 1
@@ -274,7 +268,7 @@ def main(argv: Sequence[str]) -> int:
             wait_for(warden)
     finally:
         # by the last of the two processes
-        if not options.keep:
+        if not keep:
             remove(folder)
     return 0
 
@@ -288,4 +282,4 @@ def remove(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))
