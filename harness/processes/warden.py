@@ -10,8 +10,7 @@ their own children along.
 Rejected: process groups alone (Salt's jobs and PostgreSQL's backends leave theirs), PR_SET_PDEATHSIG alone (not
 inherited by children), PID namespaces (need privileges).
 
-Only the standard library is imported, to keep both processes small. Requests and answers are JSON, one line each, see
-`Warden.answer`.
+Requests and answers are JSON, one line each, see `Warden.answer`.
 
 A process whose parent died, and that left its group and its session, arrives here: the reaper is a child subreaper,
 which the kernel makes the parent of orphans.
@@ -43,7 +42,6 @@ from harness.processes.kernel import (
     descendants,
     kill_children,
     prctl,
-    processes,
     reap,
     send,
 )
@@ -64,7 +62,7 @@ def wait_for(warden: int) -> None:
     end = time.monotonic() + ASK_S
     asked: set[int] = set()
     # a warden that was killed leaves processes that the kernel has told to stop, and orphans that it has not
-    while time.monotonic() < end and (left := {pid for pid, parent in processes() if parent == os.getpid()}):
+    while time.monotonic() < end and (left := descendants(os.getpid(), recursive=False)):
         send(left - asked, signal.SIGTERM)
         asked |= left
         signal.sigtimedwait([signal.SIGCHLD], TICK_S)
