@@ -33,19 +33,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.figures import Figure
-    from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 
 OK, MISSED = 0, 1
 """Exit codes of commands that came to their end."""
 
 
-def tell(folder: Path, found: Result, *, as_json: bool) -> int:
+def tell(finished: campaign.FinishedRun, *, as_json: bool) -> int:
     """Print what became of a run, and return the exit code."""
-    written = results.load(folder)
+    folder, found, written = finished.folder, finished.result, finished.written
     code = OK if found.passed and not written["disagrees"] else MISSED
     if as_json:
-        print((folder / "result.json").read_text(encoding="utf-8"), end="")
+        print(json.dumps(written, indent=1))
         return code
     width = max(len(figure.label) for figure in figures.FIGURES)
     for name, tree in found.trees.items():
@@ -99,16 +98,12 @@ def load(options: argparse.Namespace) -> int:
     command = shlex.join(["python", "-m", "harness", *options.words])
     request = campaign.RunRequest(options.scenario, trees, options.folder, command, *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
-    return tell(finished.folder, finished.result, as_json=options.json)
+    return tell(finished, as_json=options.json)
 
 
 def result(options: argparse.Namespace) -> int:
     """Compute a run's result again from its samples."""
-    folder = runs.find(options.run, options.folder)
-    found = results.compute(folder)
-    results.write(found, folder)
-    verification.record(folder, verification.verify(folder, found))
-    return tell(folder, found, as_json=options.json)
+    return tell(campaign.evaluate(runs.find(options.run, options.folder)), as_json=options.json)
 
 
 def verify(options: argparse.Namespace) -> int:

@@ -24,7 +24,8 @@ from harness.paths import TREES, shown_path
 from harness.report import page
 from harness.results import result, runs
 from harness.results import trees as known
-from harness.samples.files import read_clocks
+from harness.samples.files import read
+from harness.samples.rows import ClockSample
 from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
 from harness.scenarios.faults import Faults
@@ -72,10 +73,11 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a finished run left: its folder and its result."""
+    """What a finished run left: its folder, its result, and the content of `result.json`."""
 
     folder: Path
     result: Result
+    written: dict[str, Any]
 
 
 def find(tree: str) -> tuple[str, Path]:
@@ -190,7 +192,7 @@ def _run(
         "", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote, request.watch
     )
     _run_all(request, trees, template, facts, progress)
-    return FinishedRun(folder, _evaluate(folder, progress))
+    return evaluate(folder, progress)
 
 
 @contextlib.contextmanager
@@ -227,16 +229,17 @@ def _note_failed(folder: Path, problem: str) -> None:
         runs.end(folder, "failed", problem)
 
 
-def _evaluate(folder: Path, progress: Progress) -> Result:
-    """Write the result of a run, have it verified, and write the report."""
-    progress.show("working out the result")
-    found = result.compute(folder)
-    result.write(found, folder)
-    progress.show("verifying the result")
-    verification.record(folder, verification.verify(folder, found))
-    progress.show("writing the report")
-    page.write(folder)
-    return found
+def evaluate(folder: Path, progress: Progress | None = None) -> FinishedRun:
+    """Compute the result of a run, verify it, and write both; with `progress` write the report as well."""
+    if progress:
+        progress.show("working out and verifying the result")
+    verifier = verification.Verifier(folder)
+    found = result.compute(folder, verifier.look)
+    written = result.write(found, folder, verifier.found(found.trees).verdict)
+    if progress:
+        progress.show("writing the report")
+        page.write(folder, known=(written, found.first))
+    return FinishedRun(folder, found, written)
 
 
 def _run_all(
@@ -259,7 +262,7 @@ def _run_all(
         facts["trees"][name]["load_average"] = round(median(loads[name]), 2)
         _write_facts(folder, facts)
         load.run(job, progress, _place(request, progress), note)
-        others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read_clocks(job.samples) if clock.offset_s]
+        others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read(job.samples, ClockSample) if clock.offset_s]
         if others:
             made.setdefault("clocks", {})[name] = ", ".join(others)
             _write_facts(folder, facts)

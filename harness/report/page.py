@@ -141,13 +141,25 @@ CARDS = (
 ERRORS = 6
 
 
-def write(folder: Path, against: Comparison | None = None) -> Path:
-    """Write the report of the run in `folder` from its `result.json` and samples, and return its path.
+def write(
+    folder: Path,
+    against: Comparison | None = None,
+    known: tuple[Mapping[str, Any], Mapping[str, Evidence]] | None = None,
+) -> Path:
+    """Write the report of the run in `folder` and return its path.
 
-    With `against` the page shows how the run compares to an earlier one.
+    It is made of `known`: the content of `result.json` and the samples of each tree's first repeat, which are read
+    unless the caller has them. With `against` the page shows how the run compares to an earlier one.
+    Raises SettingsError if the run has no result.
     """
+    result = known[0] if known else results.load(folder)
+    samples = (
+        known[1]
+        if known
+        else {tree: evidence.read(runs.place(folder, tree, 1) / "samples") for tree in result["trees"]}
+    )
     path = folder / FILE
-    path.write_text(render(folder, against), encoding="utf-8")
+    path.write_text(render(result, samples, _environment(folder), against), encoding="utf-8")
     return path
 
 
@@ -164,15 +176,18 @@ def mark(folder: Path) -> None:
     path.write_text(text.replace("<main>\n", f"<main>\n{box}\n", 1), encoding="utf-8")
 
 
-def render(folder: Path, against: Comparison | None = None) -> str:
-    """Return the page of the run in `folder`. Raises SettingsError if the run has no result."""
-    result = results.load(folder)
+def render(
+    result: Mapping[str, Any],
+    samples: Mapping[str, Evidence],
+    machine: Mapping[str, Any],
+    against: Comparison | None = None,
+) -> str:
+    """Return the page of a run: its `result.json`, samples of each tree, and what it recorded of its machine."""
     trees: dict[str, dict[str, Any]] = result["trees"]
     each: list[dict[str, dict[str, Any]]] = result["repeats"]
     pairs = [differences.from_dict(pair) for pair in result["differences"]]
     # pictures, errors and moments are those of the first repeat
-    samples = {tree: _grouped(evidence.read(runs.place(folder, tree, 1) / "samples")) for tree in trees}
-    machine = _environment(folder)
+    samples = {tree: _grouped(found) for tree, found in samples.items()}
     totals = {tree: repeats.totals([one[tree] for one in each]) for tree in trees}
     verdicts = [verdict.of_tree(tree, values) for tree, values in totals.items()]
     roles = sorted({process.role for tree in samples.values() for process in tree.processes}, key=theme.order)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import evil_minions
-from harness.samples import files as samples
+from harness.errors import SettingsError
+from harness.samples.files import Samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
@@ -149,23 +149,31 @@ class Evidence:
         return jobs
 
 
-def read(folder: Path) -> Evidence:
-    """Return the samples in `folder`. Raises SettingsError if the run was not finished."""
-    fleet = folder / "fleet"
+def of(samples: Samples) -> Evidence:
+    """Return the evidence in samples. Raises SettingsError if they are not those of a finished run."""
+    if samples.unusable or samples.timeline is None:
+        raise SettingsError(f"{samples.folder}: {samples.unusable[0]}")
+    tallies = [{row.number: row for row in of_file} for of_file in samples.tables["tallies"].values()]
     return Evidence(
-        timeline=samples.read_timeline(folder),
-        clients=list(samples.read_clients(folder)),
-        processes=list(samples.read_processes(folder)),
-        fleet=list(samples.read_fleet(folder)),
-        accepted=list(samples.read_accepted(folder)),
-        kept=list(samples.read_kept(folder)),
-        jobs=sorted(evil_minions.read_jobs(fleet), key=lambda job: job.time),
-        tallies=evil_minions.read_tallies(fleet),
-        returns=sorted(evil_minions.read_returns(fleet), key=lambda row: row.time),
-        starts=list(evil_minions.read_starts(fleet)),
-        moments=samples.read_moments(folder),
-        clocks=samples.read_clocks(folder),
-        runners=samples.read_runners(folder),
-        logins=samples.read_logins(folder),
-        machine=samples.read_machine(folder),
+        timeline=samples.timeline,
+        clients=samples.of("requests"),
+        processes=samples.of("processes"),
+        fleet=samples.of("fleet"),
+        accepted=samples.of("accepted"),
+        kept=samples.of("kept"),
+        jobs=sorted(samples.of("jobs"), key=lambda job: job.time),
+        # the last row of each number counts
+        tallies=[row for of_worker in tallies for row in of_worker.values()],
+        returns=sorted(samples.of("returns"), key=lambda row: row.time),
+        starts=samples.of("starts"),
+        moments=sorted(samples.of("moments"), key=lambda moment: moment.time),
+        clocks=samples.of("clocks"),
+        runners=samples.of("runners"),
+        logins=samples.of("logins"),
+        machine=samples.of("machine"),
     )
+
+
+def read(folder: Path) -> Evidence:
+    """Return the evidence in the samples in `folder`. Raises SettingsError if the run was not finished."""
+    return of(Samples(folder))

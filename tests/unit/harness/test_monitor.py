@@ -16,7 +16,8 @@ from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.monitor import FILE, Accounts, Reading, command, title_role, written
 from harness.processes.processes import Processes
-from harness.samples.files import read_processes
+from harness.samples import files as samples
+from harness.samples.rows import ProcessSample
 from tests.halts import halted
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def test_samples_of_real_processes(tmp_path: Path) -> None:
 
         def used() -> float | None:
             last: dict[int, float] = defaultdict(float)
-            for sample in read_processes(tmp_path) if output.exists() else ():
+            for sample in samples.read(tmp_path, ProcessSample) if output.exists() else ():
                 if sample.role == "worker":
                     last[sample.pid] = sample.cpu_s
             return total if (total := sum(last.values())) >= 0.55 else None

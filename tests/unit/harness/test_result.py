@@ -134,8 +134,10 @@ def test_comparison(run: Path) -> None:
 
 def test_same_samples_same_result(run: Path) -> None:
     """A result computed again is the same, byte by byte, and has its format's number."""
-    first = result.write(result.compute(run), run).read_bytes()
-    assert result.write(result.compute(run), run).read_bytes() == first
+    result.write(result.compute(run), run)
+    first = (run / result.FILE).read_bytes()
+    result.write(result.compute(run), run)
+    assert (run / result.FILE).read_bytes() == first
     assert json.loads(first)["format"] == result.FORMAT == 3
     assert json.loads(first)["trees"].keys() == {"stock", "patched"}
 
@@ -151,7 +153,7 @@ def test_unknown_column_is_refused(run: Path) -> None:
     """Samples of another version are refused in a sentence that names the file and the column."""
     path = run / "stock" / "samples" / "kept.csv"
     path.write_text(path.read_text().replace("minion\n", "host\n", 1))
-    with pytest.raises(SettingsError, match=r"kept.csv has no usable column `minion`"):
+    with pytest.raises(SettingsError, match=r"kept.csv has no column minion"):
         result.compute(run)
 
 
