@@ -142,9 +142,7 @@ class Bed:
         publish_port = ports.take("publish", wanted.ports.publish)
         apis = wanted.api.processes if wanted.api else 0
         api_ports = [ports.take("API", wanted.ports.api if not number else None) for number in range(apis)]
-        self._processes = stack.enter_context(
-            Processes(settings.temporary_parent(wanted.temporary), keep=wanted.temporary.keep)
-        )
+        self._processes = stack.enter_context(Processes(settings.temporary_parent(wanted.temporary)))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
         home, log = self.temporary / "master", self.logs / "master.log"

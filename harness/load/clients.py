@@ -110,7 +110,6 @@ def commands(plan: Plan, port: int) -> list[Locust]:
     statistics = str(plan.samples / "locust")
     lead = [*base, "--users", str(plan.share.workers), "--spawn-rate", str(plan.share.workers), "--stop-timeout", "1"]
     lead += ["--only-summary", "--csv", statistics, "--csv-full-history"]
-    lead += ["--json-file", statistics]
     if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]
     lead += ["--master", "--expect-workers", str(plan.share.workers)]

@@ -8,7 +8,7 @@ import resource
 import select
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from harness.errors import ProcessError, end_error
 from harness.processes import kernel
@@ -19,18 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.processes.command import Command
+    from harness.processes.processes import Processes
 
 # how long a process may take to write its stack, and how many calls of it are shown
 STACK_S = 5.0
 CALLS = 8
 FATAL = "PYTHONFAULTHANDLER"
-
-
-class Owner(Protocol):
-    """Who has started a process and can be asked about it; see `harness.processes.processes.Processes`."""
-
-    def request(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
-        """Send a request to the warden and return its answer."""
 
 
 def calls(text: str) -> str:
@@ -42,7 +36,7 @@ def calls(text: str) -> str:
 class Process:
     """A process of the bed."""
 
-    def __init__(self, owner: Owner, name: str, pid: int, command: Command) -> None:
+    def __init__(self, owner: Processes, name: str, pid: int, command: Command) -> None:
         """Take what the warden said of a process that it started by `command`."""
         self._owner = owner
         # not looked up in the process: Salt writes its title over its environment

@@ -126,10 +126,9 @@ ENDED = "The warden of this bed (process {}) was ended from outside, and the bed
 class Processes:
     """All processes of one bed, and its temporary folder; a context manager that leaves nothing behind."""
 
-    def __init__(self, temporary: Path, *, keep: bool = False) -> None:
-        """Make the temporary folder below `temporary`; `keep` leaves it there at the end."""
+    def __init__(self, temporary: Path) -> None:
+        """Make the temporary folder below `temporary`."""
         self._temporary = temporary
-        self._keep = keep
         self._lock = threading.Lock()
         self._number = 0
         self.folder = Path()
@@ -141,7 +140,7 @@ class Processes:
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         argv = [sys.executable, "-m", "harness.processes.warden", str(theirs.fileno()), str(os.getpid())]
-        argv += [str(self._temporary.absolute()), *["keep"] * self._keep]
+        argv += [str(self._temporary.absolute())]
         with theirs:
             self._reaper = subprocess.Popen(
                 argv,

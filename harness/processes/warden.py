@@ -240,10 +240,10 @@ def work(control: socket.socket, harness: int, folder: Path, parent: int) -> Non
         warden.stop_all()
 
 
-def main(control_fd: str, harness_pid: str, temporary: str, keep: str = "") -> int:
+def main(control_fd: str, harness_pid: str, temporary: str) -> int:
     """Make the folder, start the warden, wait for its end as its reaper, and remove the folder.
 
-    `control_fd` is a stream socket to the harness, `temporary` where the folder is made; with `keep` it stays.
+    `control_fd` is a stream socket to the harness, `temporary` where the folder is made.
     """
     control = socket.socket(fileno=int(control_fd))
     try:
@@ -266,8 +266,7 @@ def main(control_fd: str, harness_pid: str, temporary: str, keep: str = "") -> i
             wait_for(warden)
     finally:
         # by the last of the two processes
-        if not keep:
-            remove(folder)
+        remove(folder)
     return 0
 
 

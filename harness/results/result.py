@@ -11,7 +11,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness import figures
 from harness.errors import SettingsError
 from harness.results import differences, evidence, runs
 from harness.results import trees as known
@@ -40,7 +39,7 @@ PASSING = frozenset({"status", "problem", "host", "owner"})
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a run: each tree's figures, what the scenario asks of them, and patched divided by stock.
+    """The result of a run: each tree's figures, and what the scenario asks of them.
 
     `each` has the figures of each repeat, `trees` their medians; `differences` says what is more than chance. `first`
     are the samples of the first repeat, which pictures are made of.
@@ -51,7 +50,6 @@ class Result:
     each: tuple[dict[str, dict[str, Any]], ...]
     trees: dict[str, dict[str, Any]]
     differences: tuple[Pair, ...]
-    comparison: dict[str, float]
     verdicts: tuple[Verdict, ...]
     first: dict[str, Evidence]
 
@@ -82,7 +80,7 @@ def compute(folder: Path, look: Callable[[str, Path, Samples], None] = lambda *_
     groups = known.same(run.trees, known.recorded(folder), scenario)
     pairs = differences.pairs(each, groups, cores(folder))
     verdicts = thresholds.judge_all(scenario.thresholds, each)
-    return Result(run, scenario, tuple(each), trees, tuple(pairs), _comparison(trees), tuple(verdicts), first)
+    return Result(run, scenario, tuple(each), trees, tuple(pairs), tuple(verdicts), first)
 
 
 def to_dict(result: Result, verdict: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +100,6 @@ def to_dict(result: Result, verdict: Mapping[str, Any]) -> dict[str, Any]:
         },
         "differences": [pair.to_dict() for pair in result.differences],
         "repeats": result.each,
-        "comparison": result.comparison,
         "scenario": scenarios.dump(result.scenario),
     }
 
@@ -112,18 +109,6 @@ def write(result: Result, folder: Path, verdict: Mapping[str, Any] | None = None
     values = to_dict(result, verdict or {})
     (folder / FILE).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return values
-
-
-def _comparison(trees: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return patched divided by stock for each figure that both have and stock's isn't zero."""
-    if not {"stock", "patched"} <= trees.keys():
-        return {}
-    ratios = {}
-    for figure in figures.FIGURES:
-        stock, patched = (thresholds.lookup(trees[tree], figure.name) for tree in ("stock", "patched"))
-        if stock and patched is not None:
-            ratios[figure.name] = round(patched / stock, 4)
-    return ratios
 
 
 def load(folder: Path) -> dict[str, Any]:

@@ -257,7 +257,7 @@ def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
     before = time.time()
     output = io.BytesIO()
     requests = io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    assert inside.serve(requests, inside.Answers(output)) == 0
+    assert inside.serve(requests, inside.sender(output)) == 0
     assert ended == ["left"]
     answers = {answer.pop("number"): answer for answer in map(json.loads, output.getvalue().splitlines())}
     assert before <= answers.pop(4)["time"] <= time.time()
@@ -276,7 +276,7 @@ def test_a_role_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(roles.ROLES, "test", role)
     requests, output = io.BytesIO(b'{"number": 1, "do": "be", "role": "test"}\n{"more": 1}\n'), io.BytesIO()
-    assert inside.serve(requests, inside.Answers(output)) == 1
+    assert inside.serve(requests, inside.sender(output)) == 1
     assert json.loads(output.getvalue()) == {"number": 1, "error": "test and True"}
     assert requests.read() == b""
 

@@ -104,7 +104,6 @@ def test_figures_of_a_tree(run: Path) -> None:
                 "acknowledgement_s": few(11, 0.75),
             },
         },
-        "time": {"ramp_up_s": 2.0, "load_s": 8.0, "settle_s": 2.0},
         "left_out": {"jobs": 2, "returns": 4},
         "clocks": {},
         "gaps": (),
@@ -121,15 +120,6 @@ def test_verdicts(run: Path) -> None:
         Verdict("patched", "acknowledged_ratio", 0.9, None, 1.0, passed=True),
     )
     assert not found.passed
-
-
-def test_comparison(run: Path) -> None:
-    """Where both trees ran, patched is divided by stock; a figure that is zero on stock has no ratio."""
-    comparison = result.compute(run).comparison
-    assert comparison["publications_per_job"] == 0.6667
-    assert comparison["acknowledged_ratio"] == 1.4286
-    assert comparison["client_latency_s.p50"] == 0.3
-    assert "peak_memory_mb" not in comparison
 
 
 def test_same_samples_same_result(run: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -184,7 +184,7 @@ def _played(moments: list[Moment], master: Master, folder: Path) -> tuple[Player
         asked.append(request)
         return {"minions": 7}
 
-    with Player(moments, ask, master, folder, clock=lambda: 1000.0) as player:
+    with Player(moments, ask, cast("Any", master), folder, clock=lambda: 1000.0) as player:
         player.start(900.0)
         for thread in player._threads:
             thread.join(30)
@@ -221,7 +221,7 @@ def test_a_moment_that_is_refused_is_a_problem(tmp_path: Path) -> None:
 
 def test_what_is_not_due_yet_is_skipped_at_the_end(tmp_path: Path) -> None:
     """A run that ends early does not wait for its timeline."""
-    with Player([Moment(1e6, "heal", "a")], lambda _: {}, Master(), tmp_path) as player:
+    with Player([Moment(1e6, "heal", "a")], lambda _: {}, cast("Any", Master()), tmp_path) as player:
         player.start(1e10)
         assert not player.done
     assert samples.read(tmp_path, MomentSample) == []
