@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from harness.bed.master import Master
     from harness.database.postgres import Postgres
     from harness.processes.monitor import Monitor
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 LOSSES: Final = {
     "monitor": "CPU and memory are not measured from then on: start it again.",

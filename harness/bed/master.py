@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.bed.settings import Tree
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 _Held = TypeVar("_Held")
 

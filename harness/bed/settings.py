@@ -72,7 +72,7 @@ class Tree:
         """Return `environment` changed so that Python finds this tree's Salt, no other, and Salt the system's tools."""
         kept = {name: value for name, value in environment.items() if name not in DROPPED}
         kept |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONUNBUFFERED": "1", "PATH": _with_sbin(environment)}
-        # the fault handler lets a process that does not start tell its stack, see harness.processes.process
+        # the fault handler lets a process that does not start tell its stack, see harness.processes.processes
         kept["PYTHONFAULTHANDLER"] = "1"
         if self._installed():
             kept.pop("PYTHONPATH", None)

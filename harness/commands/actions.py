@@ -17,7 +17,7 @@ from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import TRANSPORT, WITHOUT_API
 from harness.commands import campaign, serve
 from harness.containers import options as containers
-from harness.errors import SettingsError
+from harness.errors import Faults, SettingsError
 from harness.load import coordinator
 from harness.paths import shown_path
 from harness.progress import Progress
@@ -26,7 +26,6 @@ from harness.report import verdict as verdicts
 from harness.results import comparison, repeats, runs
 from harness.results import result as results
 from harness.scenarios import scenario, thresholds
-from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:

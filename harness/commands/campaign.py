@@ -15,7 +15,7 @@ from harness.bed import fleet as fleets
 from harness.bed.settings import Tree
 from harness.choices import WITHOUT_API, minion_ids
 from harness.containers.backend import ContainerBackend
-from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
+from harness.errors import Faults, HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load import watch
 from harness.load.backend import Job
@@ -28,7 +28,6 @@ from harness.samples.files import read
 from harness.samples.rows import ClockSample
 from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
-from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:

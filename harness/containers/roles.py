@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from harness.load.clients import Locust
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 FOLDER = Path("/bed")
 LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.load.coordinator import Coordinator
     from harness.load.plan import Plan
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 # how long workers that have ended may be ahead of the process that directs them
 ALONE_S = 30.0

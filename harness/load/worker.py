@@ -31,7 +31,7 @@ from harness.scenarios import scenario as scenarios
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 BEAT_S = 1.0
 # between two tries to find a bed

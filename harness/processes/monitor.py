@@ -31,7 +31,7 @@ from harness.samples.rows import ProcessSample
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 INTERVAL_S = 1.0
 FILE = "processes.csv"

@@ -16,8 +16,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.errors import Faults
 from harness.scenarios import runners
-from harness.scenarios.faults import Faults
 from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:

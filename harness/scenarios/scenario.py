@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from evil_minions import TRANSPORTS, Transport, nearest, read_table
 from harness import choices, paths
 from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
-from harness.errors import ScenarioError
+from harness.errors import Faults, ScenarioError
 from harness.scenarios.clients import OVER_API, Clients, Group, Request, read_clients, read_users, requests_of
-from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import read_fleet
 from harness.scenarios.runners import Asked
 from harness.scenarios.thresholds import Threshold, read_thresholds

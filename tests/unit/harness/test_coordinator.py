@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.processes.command import Command
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 QUICK = scenario.find("quick")
 PINGS = """

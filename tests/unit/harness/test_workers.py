@@ -31,7 +31,7 @@ from harness.scenarios.scenario import requests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 pytestmark = pytest.mark.slow
 
