@@ -274,7 +274,7 @@ def _turns(trees: Sequence[str], repeats: int) -> list[tuple[int, str]]:
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write `environment.json`."""
-    (folder / "environment.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    (folder / known.ENVIRONMENT).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _check_movable(trees: Mapping[str, Path]) -> None:

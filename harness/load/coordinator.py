@@ -140,19 +140,18 @@ STRANGERS = 64
 FILES = ("requests", "logins", "clocks")
 
 
+@dataclass(eq=False)
 class RemoteWorker:
-    """One worker of another host."""
+    """One worker of another host: the line to it, its host's name, and its number once it has its part of the load."""
 
-    def __init__(self, line: Line, host: str) -> None:
-        """Take the connection and the host's name."""
-        self.line = line
-        self.host = host
-        self.number = -1
-        self.heard = Deadline(SILENT_S)
-        self.heard_at = time.time()
-        self.problem = ""
-        self.code: int | None = None
-        self.files: dict[str, TextIO] = {}
+    line: Line
+    host: str
+    number: int = -1
+    heard: Deadline = field(default_factory=lambda: Deadline(SILENT_S))
+    heard_at: float = field(default_factory=time.time)
+    problem: str = ""
+    code: int | None = None
+    files: dict[str, TextIO] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

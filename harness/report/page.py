@@ -18,7 +18,7 @@ from harness.report.rows import against_rows, number, row
 from harness.report.series import cpu_rows, used_by_role
 from harness.results import differences, evidence, repeats, runs
 from harness.results import result as results
-from harness.results import trees as known
+from harness.results import trees as facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = []
     for group, entries in machine.items():
         if group == "trees":
-            found += [("tree", known.told(name, tree)) for name, tree in entries.items()]
+            found += [("tree", facts_of.told(name, tree)) for name, tree in entries.items()]
         elif isinstance(entries, dict):
             found += [(name.replace("_", " "), _said(value)) for name, value in entries.items()]
     return found
@@ -88,7 +88,7 @@ def conditions(trees: list[str], machine: Mapping[str, Any], runs: int = 1) -> s
         # that of a later tree has the end of the one before in it
         busy = next(iter(loads.values())) > cores
         said[-1] += ": the machine was busy, so treat differences in time as noise." if busy else "."
-    said += [f"{known.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
+    said += [f"{facts_of.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
     return " ".join(said)
 
 
@@ -159,7 +159,7 @@ def write(
         else {tree: evidence.read(runs.place(folder, tree, 1) / "samples") for tree in result["trees"]}
     )
     path = folder / FILE
-    path.write_text(render(result, samples, _environment(folder), against), encoding="utf-8")
+    path.write_text(render(result, samples, facts_of.environment(folder), against), encoding="utf-8")
     return path
 
 
@@ -286,12 +286,3 @@ def _grouped(samples: Evidence) -> Evidence:
     """Return the samples with the roles that the page shows."""
     rows = [dataclasses.replace(row, role=theme.group(row.role)) for row in samples.processes]
     return dataclasses.replace(samples, processes=rows)
-
-
-def _environment(folder: Path) -> dict[str, Any]:
-    """Return what the run recorded of its machine; a run without it still has a report."""
-    try:
-        values: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return values

@@ -15,7 +15,7 @@ from harness.samples.files import Samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
@@ -82,11 +82,6 @@ def answers(
         for row in requests
     ]
     return sorted(found, key=lambda answer: (answer.due, answer.number))
-
-
-def longest(found: Sequence[Answer]) -> float | None:
-    """Return the seconds of the longest wait, None if there was no request."""
-    return max((answer.wait_s for answer in found), default=None)
 
 
 def _answer(row: ClientSample, last: dict[str, float], minions: dict[str, set[str]]) -> Answer:

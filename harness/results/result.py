@@ -77,7 +77,7 @@ def compute(folder: Path, look: Callable[[str, Path, Samples], None] = lambda *_
             first.setdefault(tree, found)
             each[-1][tree] = of_tree(found, scenario)
     trees = {tree: middle([one[tree] for one in each]) for tree in run.trees}
-    groups = known.same(run.trees, known.recorded(folder), scenario)
+    groups = known.same(run.trees, known.environment(folder).get("trees", {}), scenario)
     pairs = differences.pairs(each, groups, cores(folder))
     verdicts = thresholds.judge_all(scenario.thresholds, each)
     return Result(run, scenario, tuple(each), trees, tuple(pairs), tuple(verdicts), first)
