@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from harness.errors import PortError, RunError, SettingsError, StartError
 from harness.load.plan import to_values
-from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, Line, address_of, nonce_of, proof, shows, version
+from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, address_of, nonce_of, proof, shows, version
 from harness.paths import write_private
 from harness.processes.deadline import PAUSE_S, Deadline
+from harness.processes.line import Line
 from harness.scenarios.clients import OVER_API
 
 if TYPE_CHECKING:

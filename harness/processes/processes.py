@@ -9,7 +9,6 @@ end would be wrong without a sign of it. So the processes are checked often.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import resource
@@ -31,6 +30,7 @@ from harness.paths import ROOT
 from harness.processes import kernel, warden
 from harness.processes.command import tail
 from harness.processes.deadline import SLICE_S, Deadline, Patience
+from harness.processes.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,8 +285,7 @@ class Processes:
                 start_new_session=True,
             )
         self.reaper = self._reaper.pid
-        self._socket = ours
-        self._received = b""
+        self._line = Line(ours)
         try:
             answer = self._read(ANSWER_S)
         except BaseException:
@@ -321,31 +320,19 @@ class Processes:
 
     def _leave(self) -> None:
         """Let go of the warden, which stops everything on its own, and wait until it has."""
-        self._socket.close()
+        self._line.close()
         self._reaper.wait(CLOSE_S + REMOVE_S)
 
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the warden's next answer, for which it has `seconds` on a quiet machine."""
-        deadline = Deadline(seconds)
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        while b"\n" not in self._received:
-            if not poll.poll(min(SLICE_S, deadline.left()) * 1000):
-                if deadline.passed():
-                    raise WardenError(
-                        f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
-                    )
-                continue
-            try:
-                more = self._socket.recv(65_536)
-            except OSError as error:
-                raise WardenError(ENDED.format(self.warden)) from error
-            if not more:
-                raise WardenError(ENDED.format(self.warden))
-            self._received += more
-        line, _, self._received = self._received.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        try:
+            return self._line.receive(seconds)
+        except TimeoutError as error:
+            raise WardenError(
+                f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
+            ) from error
+        except OSError as error:
+            raise WardenError(ENDED.format(self.warden)) from error
 
     def request(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Send a request to the warden and return its answer, for which it may take `seconds` longer than usual."""
@@ -353,8 +340,7 @@ class Processes:
             self._number += 1
             number = self._number
             try:
-                self._socket.settimeout(ANSWER_S)
-                self._socket.sendall(json.dumps({"number": number, **request}).encode() + b"\n")
+                self._line.send({"number": number, **request}, ANSWER_S)
             except OSError as error:
                 raise WardenError(ENDED.format(self.warden)) from error
             answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
