@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -173,7 +174,8 @@ def _sent(folder: Path) -> Counter[tuple[str, int, float]]:
 
 def _counted(folder: Path) -> dict[str, int]:
     """Return the number of requests by name, as locust itself counted them to the end."""
-    return {row["name"]: row["num_requests"] for row in json.loads((folder / "locust.json").read_text())}
+    with (folder / "locust_stats.csv").open(newline="") as file:
+        return {row["Name"]: int(row["Request Count"]) for row in csv.DictReader(file) if row["Type"]}
 
 
 def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api: Api) -> None:
