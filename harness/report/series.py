@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from harness.results.comparison import Change
     from harness.results.differences import Pair
     from harness.results.evidence import Evidence
-    from harness.samples.rows import MomentSample
 
 POINTS = 250
 
@@ -159,7 +158,7 @@ CLOSE = 0.035
 STEP = 0.34
 
 
-def listed(trees: Mapping[str, Evidence]) -> list[tuple[str, float, MomentSample]]:
+def listed(trees: Mapping[str, Evidence]) -> list[tuple[str, float, object]]:
     """Return the moments of all trees in order of time: the tree, seconds after the load's start, and the moment."""
     return [
         (tree, moment.time - samples.timeline.load_start, moment)
