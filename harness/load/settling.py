@@ -82,10 +82,14 @@ class Recorder:
         return sample
 
 
+# of the fleet's counters, those that are sampled
+COUNTERS = ("publications", "heard", "heard_bytes", "executions", "find_jobs", "returns", "return_sends",
+            "returns_acked", "returns_given_up")  # fmt: skip
+
+
 def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
     """Return the fleet's state as a sample taken at `when`, in seconds since the epoch."""
     status = fleet.status()
-    counters = status.counters
     return FleetSample(
         time=when,
         minions=status.minions,
@@ -95,16 +99,8 @@ def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
         rss_kb=sum(process.rss_kb for process in status.processes),
         base_rss_kb=sum(process.base_rss_kb for process in status.processes),
         cpu_s=sum(process.cpu_s for process in status.processes),
-        publications=counters.publications,
-        heard=counters.heard,
-        heard_bytes=counters.heard_bytes,
-        executions=counters.executions,
-        find_jobs=counters.find_jobs,
-        returns=counters.returns,
-        return_sends=counters.return_sends,
-        returns_acked=counters.returns_acked,
-        returns_given_up=counters.returns_given_up,
         executing=status.executing,
+        **{name: getattr(status.counters, name) for name in COUNTERS},
     )
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError
-from harness.samples.files import Samples
+from harness.samples.files import KINDS, Samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
@@ -148,25 +148,13 @@ def of(samples: Samples) -> Evidence:
     """Return the evidence in samples. Raises SettingsError if they are not those of a finished run."""
     if samples.unusable or samples.timeline is None:
         raise SettingsError(f"{samples.folder}: {samples.unusable[0]}")
-    tallies = [{row.number: row for row in of_file} for of_file in samples.tables["tallies"].values()]
-    return Evidence(
-        timeline=samples.timeline,
-        clients=samples.of("requests"),
-        processes=samples.of("processes"),
-        fleet=samples.of("fleet"),
-        accepted=samples.of("accepted"),
-        kept=samples.of("kept"),
-        jobs=sorted(samples.of("jobs"), key=lambda job: job.time),
-        # the last row of each number counts
-        tallies=[row for of_worker in tallies for row in of_worker.values()],
-        returns=sorted(samples.of("returns"), key=lambda row: row.time),
-        starts=samples.of("starts"),
-        moments=sorted(samples.of("moments"), key=lambda moment: moment.time),
-        clocks=samples.of("clocks"),
-        runners=samples.of("runners"),
-        logins=samples.of("logins"),
-        machine=samples.of("machine"),
-    )
+    rows = {name: samples.of(name) for name in KINDS}
+    for name in ("jobs", "returns", "moments"):
+        rows[name].sort(key=lambda row: row.time)
+    # the last row of each number counts
+    latest = [{row.number: row for row in of_worker} for of_worker in samples.tables["tallies"].values()]
+    rows["tallies"] = [row for of_worker in latest for row in of_worker.values()]
+    return Evidence(samples.timeline, clients=rows.pop("requests"), **rows)
 
 
 def read(folder: Path) -> Evidence:
