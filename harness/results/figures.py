@@ -175,7 +175,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> dict[str, Any]:
     """Return the figures of one tree from its samples, as `result.json` has them.
 
     See `harness.figures.FIGURES` for the definition of each. `cpu_s` and `peak_memory_mb` are by role of process,
-    `per_function` by function. `left_out` counts the rows from before the load,
+    `per_function` by function, `time` holds the lengths of the phases. `left_out` counts the rows from before the load,
     which no figure includes; `clocks` holds what was measured of the clocks of other machines, in seconds. `gaps` says
     what was not sampled for a while: figures that need it are None, or missing from a table.
     """
@@ -242,6 +242,11 @@ def of_tree(samples: Evidence, scenario: Scenario) -> dict[str, Any]:
         "peak_memory_mb": {} if unseen else _peaks(samples),
         "cpu_s": {role: _rounded(value) for role, value in sorted(used.items())},
         "per_function": _functions(samples, jobs, returns, complete),
+        "time": {
+            "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
+            "load_s": _rounded(timeline.clients_done - timeline.load_start),
+            "settle_s": _rounded(timeline.settled - timeline.clients_done),
+        },
         "left_out": {
             "jobs": sum(row.jid not in jobs for row in samples.jobs),
             "returns": sum(row.jid not in jobs for row in samples.returns),

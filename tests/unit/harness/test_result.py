@@ -104,6 +104,7 @@ def test_figures_of_a_tree(run: Path) -> None:
                 "acknowledgement_s": few(11, 0.75),
             },
         },
+        "time": {"ramp_up_s": 2.0, "load_s": 8.0, "settle_s": 2.0},
         "left_out": {"jobs": 2, "returns": 4},
         "clocks": {},
         "gaps": (),
