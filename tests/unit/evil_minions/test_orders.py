@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 
@@ -161,9 +162,9 @@ def road(clock: Any, endpoint: Any) -> Road:
 
 
 @pytest.fixture
-def link(road: Road, rng: Any) -> Telephone:
+def link(road: Road) -> Telephone:
     """Return a link that is connected."""
-    link = Telephone(road, rng)
+    link = Telephone(road, mock.Mock(random=lambda: 0.5))
     link.open()
     assert link._wire is not None
     link.wire_ready(link._wire)
