@@ -115,7 +115,7 @@ def fetcher(tree: str, postgres: Postgres, port: int | None = None) -> SaltProce
     """Start a Salt that fetches pillars from a database, over another `port` if one is given; stock needs its flag."""
     connection = {**postgres.salt_options(), **({} if port is None else {"port": port})}
     settings = {"postgres": connection, "queries": [{"query": QUERY, "as_json": tree == "stock"}]}
-    return SaltProcess(tree, "harness.saltprocess.tasks.pillar", settings)
+    return SaltProcess(tree, "harness.saltprocess.pillar", settings)
 
 
 def run(options: Options) -> dict[Figure, Samples]:

@@ -18,7 +18,6 @@ from benchmarks import (
     pillar_scale,
     query,
     returns,
-    sign_in,
     targets,
     waiting,
 )
@@ -33,7 +32,6 @@ ALL: tuple[Benchmark, ...] = (
     pillar_changes.PILLAR_CHANGES,
     handler.HANDLER,
     returns.RETURNS,
-    sign_in.SIGN_IN,
     targets.TARGETS,
     waiting.WAITING,
     package_states.PACKAGE_STATES,
@@ -42,8 +40,6 @@ ALL: tuple[Benchmark, ...] = (
     interfaces.INTERFACES,
     query.QUERY,
     fleet.FLEET,
-    fleet.FLEET_TCP,
-    fleet.FLEET_WS,
     density.DENSITY,
 )
 BENCHMARKS = {benchmark.name: benchmark for benchmark in ALL}

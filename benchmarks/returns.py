@@ -1,6 +1,6 @@
 """What one return costs the master: CPU of all its processes, by process, for jobs that all minions return at once.
 
-The minions are those of `harness.saltprocess.tasks.pump`. A round is one job of `test.ping` for all of them; its CPU
+The minions are those of `harness.saltprocess.pump`. A round is one job of `test.ping` for all of them; its CPU
 is what the master's processes used from before the first return until the bus is quiet again, without the publication.
 """
 

@@ -11,8 +11,7 @@ try:
     from evil_minions import pipe
     from evil_minions.behaviour import command as behaviours
     from evil_minions.errors import EvilMinionsError
-    from evil_minions.fleet import commands as running
-    from evil_minions.fleet import commands as start
+    from evil_minions.fleet import commands as fleet
     from evil_minions.recording import record
 except ModuleNotFoundError as error:
     if str(error.name).startswith("evil_minions"):
@@ -49,9 +48,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(dest="command", required=True)
-    start.add_parser(commands)
+    fleet.add_parser(commands)
     record.add_parser(commands)
-    running.add_parsers(commands)
+    fleet.add_parsers(commands)
     behaviours.add_parser(commands)
     return top
 

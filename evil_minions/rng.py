@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from evil_minions.errors import UsageError
 
@@ -25,13 +25,6 @@ _MIX_2: Final = 0x94D049BB133111EB
 _UNIT: Final = 2.0**-53
 # how far apart the streams of two minions begin: odd, and not a multiple of the generator's own step
 _MINION: Final = 0xD1342543DE82EF95
-
-
-class RandomSource(Protocol):
-    """What gives random numbers, such as a minion."""
-
-    def random(self) -> float:
-        """Return the next number from 0 up to 1."""
 
 
 def stream(seed: int, *words: str | int) -> int:

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one line on standard error."""
-    options = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    options = parser().parse_args(words)
+    options.words = words
     do: Callable[[argparse.Namespace], int] = options.do
     with interrupt.during():
         return _guarded(do, options)

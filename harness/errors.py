@@ -19,13 +19,19 @@ in one line that says what to do next; only a ScenarioError may have several, a 
     └── RunError                  a load run could not be completed
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import shutil
 import signal
 import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FULL = (
     "A disk that the bed writes to is full ({}): free some space, or set TMPDIR or --folder to a folder on a larger "
@@ -105,6 +111,36 @@ class SaltProcessError(HarnessError):
 
 class RunError(HarnessError):
     """A load run could not be completed."""
+
+
+class Faults:
+    """Collects the faults of a scenario, of parts that can be read one without the other."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._told: list[str] = []
+
+    def __bool__(self) -> bool:
+        """Return whether there are any."""
+        return bool(self._told)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Note the ScenarioError that a part raises; what comes after this part goes on."""
+        try:
+            yield
+        except ScenarioError as error:
+            self.add(str(error))
+
+    def add(self, text: str) -> None:
+        """Note an error, or several, each in a line of its own."""
+        self._told += text.splitlines()
+
+    def end(self) -> None:
+        """Raise ScenarioError with a line for each error that was noted, if there are any."""
+        if self._told:
+            # two checks may find the same
+            raise ScenarioError("\n".join(dict.fromkeys(self._told)))
 
 
 def is_full(error: OSError) -> bool:

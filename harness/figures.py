@@ -22,9 +22,9 @@ class Figure:
 
     name: str
     label: str
-    unit: str
-    better: str
     definition: str
+    unit: str = ""
+    better: str = ""
     floor: float | None = None
 
     @property
@@ -40,8 +40,17 @@ def percentiles(field: str, label: str, definition: str) -> tuple[Figure, ...]:
     """Return the figures of the three percentiles of a time."""
     names = {"p50": ("median", "2 times"), "p95": ("95 %", "20 times"), "p99": ("99 %", "100 times")}
     return tuple(
-        Figure(f"{field}.{name}", f"{label}, {word}", "s", "lower", definition + _ENOUGH.format(least))
+        Figure(f"{field}.{name}", f"{label}, {word}", definition + _ENOUGH.format(least), unit="s", better="lower")
         for name, (word, least) in names.items()
+    )
+
+
+def costs(kind: str, label: str, definition: str) -> tuple[Figure, ...]:
+    """Return the figures of the CPU time of a return, for fleet and master."""
+    sides = {"fleet": "the fleet's workers", "master": "all processes of the master"}
+    return tuple(
+        Figure(f"{side}_cpu_ms_per_{kind}", f"{side.title()} CPU per {label}", definition.format(what), "ms", "lower")
+        for side, what in sides.items()
     )
 
 
@@ -69,274 +78,208 @@ _PER_ANY = (
 
 
 FIGURES = (
-    Figure(
-        "minions",
-        "Simulated minions",
-        "",
-        "",
-        "minions in the fleet, each with a connection and a session key of its own",
-    ),
+    Figure("minions", "Simulated minions", "minions in the fleet, each with a connection and a session key of its own"),
     Figure(
         "ramp_up_s",
         "Ramp-up",
-        "s",
-        "lower",
         "from the start of the fleet's command until every minion has authenticated, got its pillar and sent its "
         "start events",
+        unit="s",
+        better="lower",
     ),
     Figure(
         "kb_per_minion",
         "Memory per minion",
-        "KB",
-        "lower",
         "memory (RSS) of the fleet's workers above what they hold before their first minion, divided by the "
         "minions, when all are ready",
+        unit="KB",
+        better="lower",
     ),
-    Figure(
-        "fleet_cpu_ms_per_return",
-        "Fleet CPU per requested return",
-        "ms",
-        "lower",
-        _PER_RETURN.format("the fleet's workers"),
-    ),
-    Figure(
-        "master_cpu_ms_per_return",
-        "Master CPU per requested return",
-        "ms",
-        "lower",
-        _PER_RETURN.format("all processes of the master"),
-    ),
-    Figure(
-        "fleet_cpu_ms_per_any_return",
-        "Fleet CPU per return of any kind",
-        "ms",
-        "lower",
-        _PER_ANY.format("the fleet's workers"),
-    ),
-    Figure(
-        "master_cpu_ms_per_any_return",
-        "Master CPU per return of any kind",
-        "ms",
-        "lower",
-        _PER_ANY.format("all processes of the master"),
-    ),
+    *costs("return", "requested return", _PER_RETURN),
+    *costs("any_return", "return of any kind", _PER_ANY),
     Figure(
         "jobs_requested",
         "Jobs requested",
-        "",
-        "",
         "requests that clients sent for one job each: not those of batches and runners, nor for functions that these "
         "have the master publish as well",
     ),
     Figure(
         "jobs_accepted",
         "Jobs accepted",
-        "",
-        "",
         "distinct job ids of the requested functions that the master gave out, by its job cache, its answers to "
         "clients and what the fleet heard of; more than requested means that timed-out publish requests were repeated",
     ),
-    Figure(
-        "publications",
-        "Jobs published",
-        "",
-        "",
-        "of the accepted jobs, those that a minion heard of",
-    ),
+    Figure("publications", "Jobs published", "of the accepted jobs, those that a minion heard of"),
     Figure(
         "jobs_unpublished",
         "Jobs never published",
-        "",
-        "lower",
         "accepted jobs that no minion had heard of when the run had settled: they waited in the master, were dropped "
         "there, or nobody listened",
+        better="lower",
     ),
     Figure(
         "publications_per_job",
         "Publications per job",
-        "x",
-        "lower",
         "jobs published divided by jobs requested, both of the functions of which each request is one job; 1 is best, "
         "below it jobs are missing",
+        unit="x",
+        better="lower",
         floor=1.0,
     ),
     Figure(
         "returns_expected",
         "Returns expected",
-        "",
-        "",
         "the sum of the minions that the master targeted over all accepted jobs of the requested functions: dead ones, "
         "such as are cut off and those of jobs never published included; each is one of the next four",
     ),
     Figure(
         "returns_kept",
         "Returns kept",
-        "",
-        "",
         "returns of those jobs that the master's job cache holds at the end, read through Salt's own returner",
     ),
     Figure(
         "never_reached",
         "Never reached",
-        "",
-        "lower",
         "targeted minions that never got the job: dead, cut off or not connected when it was published, or it never "
         "was; nothing was executed there",
+        better="lower",
     ),
     Figure(
         "returns_unfinished",
         "Unfinished",
-        "",
-        "lower",
         "minions that got the job and had sent no return when the run had settled, or not to its end: still at work "
         "when the scenario's limit ended the run, dead in mid-job, or silent by their behaviour",
+        better="lower",
     ),
     Figure(
         "returns_lost",
         "Lost after execution",
-        "",
-        "lower",
         "returns that minions sent, acknowledged by the master or given up after all attempts, and that its job cache "
         "does not hold at the end",
+        better="lower",
     ),
     Figure(
         "returns_per_s",
         "Returns kept per second",
-        "/s",
-        "higher",
         "returns kept, divided by the seconds from the start of the load to the last return acknowledged",
+        unit="/s",
+        better="higher",
     ),
     Figure(
         "acknowledged_ratio",
         "Sends acknowledged",
-        "%",
-        "higher",
         "returns that the master acknowledged, divided by all attempts to send one, repeats included",
+        unit="%",
+        better="higher",
     ),
     Figure(
         "duplicate_ratio",
         "Duplicate sends",
-        "%",
-        "lower",
         "attempts to send a return beyond the first of each, divided by the distinct returns",
+        unit="%",
+        better="lower",
     ),
     Figure(
         "heard_mb",
         "Publications heard",
-        "MB",
-        "",
         "what the publications of the load phase took, added up over all minions that they came to, whoever they were "
         "for: polling, refreshes and each wave of a job included",
+        unit="MB",
     ),
     Figure(
         "heard_per_execution",
         "Publications heard per execution",
-        "x",
-        "lower",
         "how often a publication came to a minion, whoever it was for, divided by executions of the requested "
         "functions: 1 where each job is for all and goes out in one piece, more with small targets, polling and waves",
+        unit="x",
+        better="lower",
     ),
     Figure(
         "find_jobs",
         "find_job executions",
-        "",
-        "lower",
         "executions of saltutil.find_job in the fleet in the load phase: polling, no work",
+        better="lower",
     ),
     Figure(
         "find_jobs_per_execution",
         "find_jobs per execution",
-        "x",
-        "lower",
         "executions of saltutil.find_job divided by executions of the requested functions",
+        unit="x",
+        better="lower",
     ),
     Figure(
         "client_requests",
         "Client requests",
-        "",
-        "",
         "requests that were sent, each without waiting for earlier ones; how late they were is a figure of its own",
     ),
     Figure(
         "client_errors",
         "Client errors",
-        "",
-        "lower",
         "requests without a complete answer: an error, a timeout, or an answer that lacks some of the targeted "
         "minions; of an asynchronous request the answer is what the job cache holds of its job at the end",
+        better="lower",
     ),
     Figure(
         "longest_wait_s",
         "Longest wait",
-        "s",
-        "lower",
         "from the moment a request was due by the schedule to its answer, complete or not; of an asynchronous request, "
         "to the last of its job's returns that the master acknowledged",
+        unit="s",
+        better="lower",
     ),
     *percentiles("client_latency_s", "Client latency", _LATENCY),
     *percentiles("complete_latency_s", "Complete latency", _COMPLETE),
     Figure(
         "sent_late_s.max",
         "Sent late, at most",
-        "s",
-        "lower",
         "from the moment a request was due to when it was sent, of the latest: a busy machine holds the clients up; it "
         "is part of the latency",
+        unit="s",
+        better="lower",
     ),
-    Figure(
-        "sent_late_s.p95",
-        "Sent late, 95 %",
-        "s",
-        "lower",
-        "as the latest; given from 20 requests on",
-    ),
+    Figure("sent_late_s.p95", "Sent late, 95 %", "as the latest; given from 20 requests on", unit="s", better="lower"),
     Figure(
         "sent_late_s.late",
         "Requests sent late",
-        "",
-        "lower",
         "requests that were sent more than 0.1 s after they were due",
+        better="lower",
     ),
     Figure(
         "logins",
         "Log-ins",
-        "",
-        "",
         "log-ins at salt-api in the load phase: of the scenario's users, and of the bed's own user when its token is "
         "over, as its first log-in is before the load",
     ),
     Figure(
         "login_errors",
         "Failed log-ins",
-        "",
-        "lower",
         "log-ins that were refused or not answered; the request behind one is a client error",
+        better="lower",
     ),
     *percentiles("login_s", "Log-in", _LOGIN),
     *percentiles("acknowledgement_s", "Acknowledgement", _ACKNOWLEDGEMENT),
     Figure(
         "settle_s",
         "Settling time",
-        "s",
-        "lower",
         "from the last answer to a client until no job waits in the master, no minion is at work or has a return left "
         "to send, and nothing has moved for two seconds; or the scenario's limit",
+        unit="s",
+        better="lower",
     ),
     Figure(
         "others_cores",
         "Cores used by others",
-        "cores",
-        "",
         "cores that anything but the bed kept busy in the load phase, on average: with much of it, one pair of runs "
         "tells nothing",
+        unit="cores",
     ),
     Figure(
         "peak_memory_mb",
         "Peak memory",
-        "MB",
-        "lower",
         "highest sum of the memory (RSS) of all processes of a role, from samples every second; pages that "
         "processes share count in each",
+        unit="MB",
+        better="lower",
     ),
 )
 

@@ -149,8 +149,7 @@ def into_clone(
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch) / "tree"
         git.run("worktree", "add", "--quiet", "--detach", str(folder), base)
-        link = (folder / ".git").read_text(encoding="utf-8")
-        there = Git(Path(link.removeprefix("gitdir: ").strip()), folder)
+        there = Git.of(folder)
         try:
             done = there.attempt(
                 *("-c", "core.hooksPath=/dev/null", "am", "-3", "--quiet", "--committer-date-is-author-date"),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from patches.carry import LeftOut
-    from patches.git import Git
     from patches.repository import Repository
     from patches.state import State
 
@@ -49,14 +48,6 @@ class Bumped:
     copies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A bump that stopped at a conflict: where to, and from which commit of ours."""
-
-    base: Base
-    head: str
-
-
 def bump(repository: Repository, version: str, *, sha256: str | None = None, keep_conflict: bool = False) -> Bumped:
     """Carry all topics over to another release; the caller holds the lock.
 
@@ -66,7 +57,7 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
     """
     layout = repository.layout
     repository.prepare()
-    if _target(repository) is not None:
+    if Carry.find(layout.bump) is not None:
         raise UsageError("An earlier bump waits in build/bump: end it with 'bump --continue' or 'bump --abort'.")
     _, series, state = ready(repository)
     remove(repository, layout.bump)
@@ -83,7 +74,7 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
             f"Salt {version} conflicts with {_named(conflicts)}; nothing was changed. To resolve it: "
             f"'nox -s bump -- {version} --keep-conflict'."
         )
-    git = Carry.begin(repository, layout.bump, onto, (version, target.sha256, state.head))
+    git = Carry.begin(repository, layout.bump, onto, target, state.head)
     carrier = Carrier(git, onto, state.applied, _copies(repository, target))
     return _go_on(repository, carrier, state, target, conflicts)
 
@@ -94,7 +85,7 @@ def resume(repository: Repository) -> Bumped:
     :raises ConflictError: when the next topic conflicts as well, or when a file still has conflict markers.
     """
     repository.prepare()
-    git, waiting = _waiting(repository)
+    waiting = _waiting(repository)
     tree = Tree(repository)
     state = settle(tree)
     if state is None or waiting.head != state.head:
@@ -103,7 +94,7 @@ def resume(repository: Repository) -> Bumped:
     if edits:
         raise unsaved(repository.layout, edits, outdated=False)
     onto = ensure_base(repository, waiting.base)
-    carrier = Carrier(git, onto, state.applied, _copies(repository, waiting.base))
+    carrier = Carrier(waiting.git, onto, state.applied, _copies(repository, waiting.base))
     carrier.end_conflict(f"edit the files in {repository.layout.bump}, then 'bump --continue' again")
     return _go_on(repository, carrier, state, waiting.base)
 
@@ -116,8 +107,8 @@ def abandon(repository: Repository, *, forget: bool = False) -> None:
     :param forget: forget it.
     """
     repository.prepare()
-    git, waiting = _waiting(repository)
-    Carrier(git, waiting.head, (), repository.layout.discarded).remember()
+    waiting = _waiting(repository)
+    Carrier(waiting.git, waiting.head, (), repository.layout.discarded).remember()
     remove(repository, repository.layout.bump)
     if forget:
         shutil.rmtree(repository.layout.git_dir / "rr-cache", ignore_errors=True)
@@ -164,18 +155,9 @@ def _refuse_taken(repository: Repository, series: Series, target: Base, onto: st
         )
 
 
-def _target(repository: Repository) -> tuple[Git, Waiting] | None:
-    """Read where a stopped bump was going; None when there is none, or when it was killed before it could begin."""
-    found = Carry.find(repository.layout.bump, 3)
-    if found is None:
-        return None
-    version, sha256, head = found.words
-    return found.git, Waiting(Base(version, sha256), head)
-
-
-def _waiting(repository: Repository) -> tuple[Git, Waiting]:
+def _waiting(repository: Repository) -> Carry:
     """Find the bump that stopped."""
-    found = _target(repository)
+    found = Carry.find(repository.layout.bump)
     if found is None:
         raise UsageError("No bump waits for you: start one with 'bump VERSION'.")
     return found

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patches.base import Base
 from patches.errors import ConflictError, ToolError
 from patches.git import Git
 from patches.layout import write_atomically
 from patches.repository import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from patches.repository import Repository
     from patches.state import Applied
@@ -178,29 +179,30 @@ class Carrier:
 class Carry:
     """A work tree in which topics are carried over; it stays where one conflicts, until it is continued or given up.
 
-    `words` say where to, and from which commit of ours.
+    `base` is where to, `head` the commit of ours that it begins at, `more` what else the command needs to go on.
     """
 
     git: Git
-    words: tuple[str, ...]
+    base: Base
+    head: str
+    more: tuple[str, ...] = ()
 
     @staticmethod
-    def begin(repository: Repository, folder: Path, onto: str, words: Iterable[str]) -> Git:
-        """Make the work tree, and note the words."""
+    def begin(repository: Repository, folder: Path, onto: str, base: Base, head: str, *more: str) -> Git:
+        """Make the work tree, and note the rest."""
         git = repository.add_worktree(folder, onto)
-        write_atomically(git.git_dir / _WORDS, " ".join(words).encode())
+        write_atomically(git.git_dir / _WORDS, " ".join((base.version, base.sha256, head, *more)).encode())
         return git
 
     @staticmethod
-    def find(folder: Path, count: int) -> Carry | None:
-        """Find one that waits; None when there is none, or when it was killed before it had its `count` words."""
+    def find(folder: Path, more: int = 0) -> Carry | None:
+        """Find one that waits; None when there is none, or when it was killed before it had noted so many `more`."""
         try:
-            link = (folder / ".git").read_text(encoding="utf-8")
-            git_dir = Path(link.removeprefix("gitdir: ").strip())
-            words = (git_dir / _WORDS).read_text(encoding="utf-8").removesuffix("\n").split(" ")
+            git = Git.of(folder)
+            words = (git.git_dir / _WORDS).read_text(encoding="utf-8").removesuffix("\n").split(" ")
         except (OSError, ValueError):
             return None
-        return Carry(Git(git_dir, folder), tuple(words)) if len(words) == count else None
+        return Carry(git, Base(*words[:2]), words[2], tuple(words[3:])) if len(words) == 3 + more else None
 
 
 def remove(repository: Repository, folder: Path) -> None:

@@ -16,6 +16,7 @@ import socket
 import subprocess
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patches.errors import ToolError, UsageError
@@ -23,7 +24,6 @@ from patches.layout import EXTENSIONS, Layout, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 # `git am --empty=keep`
 OLDEST = (2, 35)
@@ -107,6 +107,12 @@ class Git:
     git_dir: Path
     work_tree: Path
     index: Path | None = None
+
+    @classmethod
+    def of(cls, folder: Path) -> Git:
+        """Give git over a work tree that `git worktree add` made."""
+        link = (folder / ".git").read_text(encoding="utf-8")
+        return cls(Path(link.removeprefix("gitdir: ").strip()), folder)
 
     def with_index(self, index: Path) -> Git:
         """Give the same repository with another index."""

@@ -103,8 +103,8 @@ def keep(repository: Repository, release: str, topics: Sequence[str]) -> Kept:
     wanted = {patch.topic for topic in topics for patch in series.closure(topic)} - {patch.topic for patch in stay}
     ground = branch.commit(repository, stay, branch.Commits(onto)) if stay else onto
     names = [patch.topic for patch in series if patch.topic in wanted]
-    words = (release, base.sha256, state.head, ground, ",".join(names), ",".join(patch.topic for patch in stay))
-    Carry.begin(repository, layout.keeping, ground, words)
+    more = (ground, ",".join(names), ",".join(patch.topic for patch in stay))
+    Carry.begin(repository, layout.keeping, ground, base, state.head, *more)
     return _go_on(repository, state)
 
 
@@ -120,47 +120,33 @@ def resume(repository: Repository) -> Kept:
 def abandon(repository: Repository) -> None:
     """Give up what waits in ``build/keep``; what was resolved is known to the next try."""
     repository.prepare()
-    waiting = _waiting(repository)
-    Carrier(waiting.git, waiting.ground, (), repository.layout.discarded).remember()
+    waiting, ground, _, _ = _waiting(repository)
+    Carrier(waiting.git, ground, (), repository.layout.discarded).remember()
     remove(repository, repository.layout.keeping)
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """What is being carried, on what."""
-
-    git: Git
-    base: Base
-    head: str
-    ground: str
-    topics: tuple[str, ...]
-    stay: tuple[str, ...]
-
-
-def _waiting(repository: Repository) -> _Waiting:
-    found = Carry.find(repository.layout.keeping, 6)
+def _waiting(repository: Repository) -> tuple[Carry, str, list[str], list[str]]:
+    """Give what is being carried, on which commit, which topics, and those that are kept already."""
+    found = Carry.find(repository.layout.keeping, 3)
     if found is None:
         raise UsageError("Nothing waits in build/keep: start with 'keep RELEASE TOPIC'.")
-    version, sha256, head, ground, topics, stay = found.words
-    names = (tuple(filter(None, text.split(","))) for text in (topics, stay))
-    return _Waiting(found.git, Base(version, sha256), head, ground, *names)
+    ground, topics, stay = found.more
+    return found, ground, list(filter(None, topics.split(","))), list(filter(None, stay.split(",")))
 
 
 def _go_on(repository: Repository, state: State, *, resolved: bool = False) -> Kept:
-    layout, waiting = repository.layout, _waiting(repository)
+    layout, (waiting, ground, topics, stay) = repository.layout, _waiting(repository)
     if waiting.head != state.head:
         raise UsageError("The patches changed since: give it up with 'keep --abort' and begin again.")
     series = read_series(layout)
-    patches = [series.get(topic) for topic in waiting.topics]
-    everything = [
-        patch for patch in series if patch.topic in {p.topic for t in waiting.topics for p in series.closure(t)}
-    ]
+    patches = [series.get(topic) for topic in topics]
+    everything = [patch for patch in series if patch.topic in {p.topic for t in topics for p in series.closure(t)}]
     last = branch.commit(repository, everything, branch.Commits(state.base_commit))
     listed = repository.git.text("rev-list", "--reverse", f"{state.base_commit}..{last}").split()
     commits = dict(zip((patch.topic for patch in everything), listed, strict=True))
     applied = [Applied(patch.topic, patch.sha256, commits[patch.topic]) for patch in patches]
     copies = layout.discarded / f"keep-{waiting.base.version}"
-    carrier = Carrier(waiting.git, waiting.ground, applied, copies)
+    carrier = Carrier(waiting.git, ground, applied, copies)
     if resolved:
         carrier.end_conflict(f"edit the files in {layout.keeping}, then 'keep --continue' again")
     conflict = carrier.go_on()
@@ -169,16 +155,16 @@ def _go_on(repository: Repository, state: State, *, resolved: bool = False) -> K
             f"Salt {waiting.base.version} conflicts with {conflict}: edit the files in {layout.keeping}, then "
             "'keep --continue', or 'keep --abort', which keeps what you resolved."
         )
-    return _finish(repository, waiting, patches)
+    return _finish(repository, waiting, ground, patches, stay)
 
 
-def _finish(repository: Repository, waiting: _Waiting, patches: Sequence[Patch]) -> Kept:
+def _finish(repository: Repository, waiting: Carry, ground: str, patches: Sequence[Patch], stay: Sequence[str]) -> Kept:
     """Write the series with the topics that were carried, and the patches that differ from the base's."""
     layout, git = repository.layout, waiting.git
     before = read_kept(layout, waiting.base.version)
-    kept = [patch for patch in (before.series if before else ()) if patch.topic in waiting.stay]
+    kept = [patch for patch in (before.series if before else ()) if patch.topic in stay]
     own = {patch.topic for patch in kept if before and patch.topic in before.own}
-    results = git.text("rev-list", "--reverse", f"{waiting.ground}..HEAD").split()
+    results = git.text("rev-list", "--reverse", f"{ground}..HEAD").split()
     onto = ensure_base(repository, waiting.base)
     for patch, result in zip(patches, results, strict=True):
         chosen = patch

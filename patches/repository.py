@@ -153,8 +153,7 @@ class Repository:
     def add_worktree(self, folder: Path, commit: str, *, checkout: bool = True) -> Git:
         """Add a work tree of the second git directory at a commit."""
         self.git.run("worktree", "add", "--quiet", "--no-checkout", "--detach", str(folder), commit)
-        link = (folder / ".git").read_text(encoding="utf-8")
-        git = Git(Path(link.removeprefix("gitdir: ").strip()), folder)
+        git = Git.of(folder)
         git.run("reset", "--quiet", "--hard") if checkout else git.run("read-tree", commit)
         return git
 

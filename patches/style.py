@@ -25,6 +25,8 @@ from patches.state import read_state
 from patches.tree import Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from patches.layout import Layout
     from patches.repository import Repository
 
@@ -113,13 +115,7 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
 
 def _hooks(layout: Layout, names: tuple[str, ...]) -> Verdict:
     """Run the rules of Salt's hooks, without what they say of the stock tree as well."""
-    theirs = Counter(LINE.sub(":", text) for text in Hooks(layout.stock).check(names))
-    found = []
-    for text in Hooks(layout.salt).check(names):
-        kind = LINE.sub(":", text)
-        theirs[kind] -= 1
-        if theirs[kind] < 0:
-            found.append(text)
+    found = _without(Hooks(layout.salt).check(names), Hooks(layout.stock).check(names))
     return Verdict("hooks", int(bool(found)), "\n".join(found))
 
 
@@ -167,16 +163,22 @@ def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[s
     if not run.returncode or not theirs:
         return Verdict(linter, run.returncode, (run.stdout + run.stderr).strip())
     stock = subprocess.run([*command, *theirs], cwd=layout.stock, capture_output=True, text=True, check=False)
-    known = Counter(LINE.sub(":", message) for message in _messages(stock.stdout, layout.stock))
+    ours = _without(messages, _messages(stock.stdout, layout.stock))
+    # pylint itself fails on some of upstream's files
+    failed = "" if stock.stderr else run.stderr
+    return Verdict(linter, int(bool(ours or failed)), "\n".join([*ours, failed]).strip())
+
+
+def _without(messages: Iterable[str], theirs: Iterable[str]) -> list[str]:
+    """Give the messages that are not among those of the stock tree as well, whatever lines they are about."""
+    known = Counter(LINE.sub(":", message) for message in theirs)
     ours = []
     for message in messages:
         kind = LINE.sub(":", message)
         known[kind] -= 1
         if known[kind] < 0:
             ours.append(message)
-    # pylint itself fails on some of upstream's files
-    failed = "" if stock.stderr else run.stderr
-    return Verdict(linter, int(bool(ours or failed)), "\n".join([*ours, failed]).strip())
+    return ours
 
 
 def _messages(output: str, tree: Path) -> list[str]:

@@ -13,9 +13,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from harness.results import result, runs
+from harness.samples.files import Samples, some
+from harness.samples.rows import APART
 from harness.scenarios.clients import RUNNERS
-from harness.verify.silence import APART
-from harness.verify.store import NOTE, WRONG, Finding, Store, some
+from harness.verify.store import NOTE, WRONG, Finding, Store
 from harness.verify.verification import flattened
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def look(folder: Path) -> Iterator[Finding]:
     told = result.load(folder)["repeats"]
     for number, places in enumerate(run.places(folder)):
         for tree, place in places.items():
-            with Store(tree, place / "samples") as store:
+            with Store(tree, Samples(place / "samples")) as store:
                 if store.timeline:
                     yield from differences(tree, told[number][tree], of_tree(store, run.scenario(folder)))
 

@@ -90,7 +90,9 @@ FORMAT: Final = 1
 
 
 class Subject(Protocol):
-    """The minion that a behaviour decides for."""
+    """The minion that a behaviour decides for; `index` is its place in its worker."""
+
+    index: int
 
     @property
     def number(self) -> int:

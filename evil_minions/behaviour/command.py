@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from evil_minions.behaviour import example
 from evil_minions.behaviour.behaviour import load, names
@@ -33,21 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     command.add_argument("name", nargs="?", help="a preset, or a TOML file")
     command.add_argument("--check", metavar="NAME", help="check a preset or a TOML file, and run its examples")
-    command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)
-
-
-def as_dict(behaviour: Behaviour) -> dict[str, Any]:
-    """Return a behaviour for machines."""
-    return {
-        "name": behaviour.name,
-        "source": behaviour.source,
-        "description": behaviour.description,
-        "rules": {rule.name: rule.describe() for rule in (*behaviour.rules, *behaviour.timers)},
-        "paced": behaviour.paced,
-        "process_count_max": behaviour.process_count_max,
-        "examples": [example.name for example in behaviour.examples],
-    }
 
 
 def describe(behaviour: Behaviour) -> str:
@@ -66,22 +51,16 @@ def run(options: argparse.Namespace) -> int:
     if options.check is not None:
         behaviour = load(options.check)
         problems = example.failures(behaviour)
-        if options.json:
-            print(json.dumps({**as_dict(behaviour), "problems": problems}))
-        elif problems:
+        if problems:
             print("\n".join(problems))
         else:
             count = len(behaviour.examples)
             print(f"{behaviour.name}: {'1 example holds' if count == 1 else f'{count} examples hold'}.")
         return 1 if problems else 0
     if options.name is not None:
-        behaviour = load(options.name)
-        print(json.dumps(as_dict(behaviour)) if options.json else describe(behaviour))
+        print(describe(load(options.name)))
         return 0
     presets = [load(name) for name in names()]
-    if options.json:
-        print(json.dumps([as_dict(behaviour) for behaviour in presets]))
-    else:
-        width = max(len(behaviour.name) for behaviour in presets)
-        print("\n".join(f"{behaviour.name:{width}}  {behaviour.description}" for behaviour in presets))
+    width = max(len(behaviour.name) for behaviour in presets)
+    print("\n".join(f"{behaviour.name:{width}}  {behaviour.description}" for behaviour in presets))
     return 0

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from evil_minions.behaviour import behaviour
-from evil_minions.behaviour.behaviour import Subject
 from evil_minions.behaviour.rule import Reply, Sequel
 from evil_minions.samples.rows import DecisionRow
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from evil_minions.behaviour.behaviour import Behaviour
+    from evil_minions.behaviour.behaviour import Behaviour, Subject
     from evil_minions.behaviour.rule import Delay, Rule
 
 _NORMAL: Final = Reply()
@@ -67,12 +66,6 @@ HEALTHY: Final = Plan()
 _CHOICE: Final = 16
 
 
-class Directed(Subject, Protocol):
-    """A minion that may have a behaviour; `index` is its position among the minions of its worker."""
-
-    index: int
-
-
 class Job(Protocol):
     """A published job; `stream` is where the random numbers for it begin."""
 
@@ -114,12 +107,12 @@ class Director:
         behaviour = self.behaviour(index)
         return behaviour is None or behaviour.paced
 
-    def timers(self, minion: Directed) -> list[Rule]:
+    def timers(self, minion: Subject) -> list[Rule]:
         """Return the rules that come by themselves on a minion."""
         behaviour = self.behaviour(minion.index)
         return [rule for rule in behaviour.timers if behaviour.concerns(rule, minion, self._seed)] if behaviour else []
 
-    def plan(self, minion: Directed, job: Job) -> Plan:
+    def plan(self, minion: Subject, job: Job) -> Plan:
         """Return what comes of a job on a minion."""
         path = self._assignments.get(minion.index)
         if path is None:

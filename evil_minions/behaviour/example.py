@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,11 +22,11 @@ from evil_minions.rng import SeededRandom, stream
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from evil_minions.behaviour.behaviour import Behaviour
     from evil_minions.behaviour.rule import Rule
-    from evil_minions.functions.registry import Call, Recorded
+    from evil_minions.functions.registry import Ask, Call, Recorded
     from evil_minions.inventory.inventory import Target
 
 SEED: Final = 1
@@ -58,8 +59,46 @@ class NoFiles:
         return {kind: [] for kind in kinds}
 
 
-class Offline:
-    """The part of a minion that has no master and no other jobs."""
+class ExampleMinion:
+    """A minion of an example: a subject for a behaviour, and a host for functions; it has no master, no other jobs."""
+
+    def __init__(self, fleet: ExampleFleet, number: int, index: int) -> None:
+        """Stand for the minion with this number."""
+        self.id = defaults.ID_FORMAT.format(number)
+        self.number = number
+        self.replay: Recorded | None = None
+        self.states = load_states()
+        self.planner = NoFiles()
+        self.index = index
+        self._fleet = fleet
+
+    def is_meant(self, target: Target) -> bool:
+        """Return whether a target matches it."""
+        return bool(self._fleet.targets.select(target)[self.index])
+
+    @property
+    def rng(self) -> random.Random:
+        """Random numbers that belong to no job."""
+        return SeededRandom().at(self.number, SEED)
+
+    def job_rng(self, pid: int) -> random.Random:
+        """Return the random numbers of a job."""
+        return SeededRandom().at(self.number, pid)
+
+    def grains(self) -> dict[str, Any]:
+        """Return the grains."""
+        return self._fleet.factory.build(self.id, self.number)
+
+    def pillar(self) -> dict[str, Any]:
+        """Return the pillar that is kept: nothing."""
+        return {}
+
+    def pillar_item(self, name: str) -> None:
+        """Return nothing of it."""
+
+    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
+        """Set grains, and remove others."""
+        self._fleet.factory.change(self.id, changes, removed)
 
     def stop_job(self, jid: str) -> int | None:  # noqa: ARG002 - a minion's signature
         """Find no such job."""
@@ -87,60 +126,14 @@ class Offline:
         """Do nothing."""
         return asyncio.create_task(asyncio.sleep(0))
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
-        """Give empty answers."""
-        try:
-            next(questions)
-            while True:
-                questions.send("")
-        except StopIteration as end:
-            return end.value
+    @contextmanager
+    def asking(self) -> Iterator[Ask]:
+        """Give what answers nothing."""
 
-    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return empty answers."""
-        return ["" for _ in loads]
+        async def ask(_load: Mapping[str, Any]) -> str:
+            return ""
 
-
-class ExampleMinion(Offline):
-    """A minion of an example: a subject for a behaviour, and a host for functions that need no master."""
-
-    def __init__(self, fleet: ExampleFleet, number: int, index: int) -> None:
-        """Stand for the minion with this number."""
-        self.id = defaults.ID_FORMAT.format(number)
-        self.number = number
-        self.replay: Recorded | None = None
-        self.states = load_states()
-        self.planner = NoFiles()
-        self._index = index
-        self._fleet = fleet
-
-    def is_meant(self, target: Target) -> bool:
-        """Return whether a target matches it."""
-        return bool(self._fleet.targets.select(target)[self._index])
-
-    @property
-    def rng(self) -> random.Random:
-        """Random numbers that belong to no job."""
-        return SeededRandom().at(self.number, SEED)
-
-    def job_rng(self, pid: int) -> random.Random:
-        """Return the random numbers of a job."""
-        return SeededRandom().at(self.number, pid)
-
-    def grains(self) -> dict[str, Any]:
-        """Return the grains."""
-        return self._fleet.factory.build(self.id, self.number)
-
-    def pillar(self) -> dict[str, Any]:
-        """Return the pillar that is kept: nothing."""
-        return {}
-
-    def pillar_item(self, name: str) -> None:
-        """Return nothing of it."""
-
-    def change_grains(self, changes: Mapping[str, Any], removed: Sequence[str] = ()) -> None:
-        """Set grains, and remove others."""
-        self._fleet.factory.change(self.id, changes, removed)
+        yield ask
 
 
 _JID: Final = "20260101000000000000"
@@ -152,7 +145,6 @@ def failures(behaviour: Behaviour) -> list[str]:
 
 
 def _failures(behaviour: Behaviour, example: Example) -> Iterator[str]:
-    """Yield what doesn't hold of one example."""
     where = f"{behaviour.source}: `{example.path}` ({example.name})"
     fleet = ExampleFleet.of(example.first, example.minions)
     minions = [ExampleMinion(fleet, example.first + index, index) for index in range(example.minions)]
@@ -176,7 +168,6 @@ def _is(rule: Rule | None, example: Example) -> bool:
 
 
 def _rule(behaviour: Behaviour, example: Example, minion: ExampleMinion) -> Rule | None:
-    """Return the rule that a minion gets."""
     if example.timer:
         timer = next(rule for rule in (*behaviour.timers, *behaviour.rules) if rule.name == example.timer)
         return timer if behaviour.concerns(timer, minion, SEED) else None
@@ -220,7 +211,6 @@ def _outcome(example: Example, minion: ExampleMinion, rule: Rule | None) -> dict
 
 
 async def _run(example: Example, minion: ExampleMinion) -> job.Result:
-    """Run the function itself."""
     load = {"fun": example.function, "arg": list(example.args), "jid": _JID, "tgt": minion.id, "tgt_type": "glob"}
     outcome = job.begin(minion, load, 1, example.function, list(example.args))
     found: job.Result = await outcome if inspect.isawaitable(outcome) else outcome

@@ -104,7 +104,6 @@ def delay_of(table: Table, key: str) -> Delay | None:
 
 
 def _samples(table: Table) -> tuple[float, ...]:
-    """Return the sorted samples."""
     values = table.take("samples", list)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LONGEST:
@@ -358,7 +357,6 @@ def _target(table: Table) -> Target | None:
 
 
 def _events(table: Table) -> Events | None:
-    """Return the events of a timer."""
     if "sends" not in table:
         return None
     inner = table.table("sends").allow("tag", "data", "bytes", "copies")

@@ -38,8 +38,8 @@ def socket_path(folder: Path) -> Path:
     return path
 
 
-class Client:
-    """A connection to a fleet's control socket."""
+class Control:
+    """A client of a fleet's control socket, with a method for each thing that it can be asked or told."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Use a connected socket."""
@@ -80,10 +80,6 @@ class Client:
         if "error" in answer:
             raise ControlError(str(answer["error"]))
         return answer
-
-
-class Control(Client):
-    """A client of a fleet's control socket, with a method for each thing that it can be asked or told."""
 
     def status(self) -> Status:
         """Return the state of the fleet."""

@@ -42,7 +42,8 @@ exit codes: 0 as asked, 1 no fleet or it refused, 2 options that can't be used
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to a parser."""
-    for name, text in (("status", "print the state of a fleet"), ("stop", "end a fleet")):
+
+    def add(name: str, text: str, **defaults: object) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             help=text,
@@ -52,25 +53,19 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         )
         command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
         command.add_argument("--json", action="store_true", help="print JSON")
-        command.set_defaults(run=ask)
+        command.set_defaults(**defaults)
+        return command
+
+    add("status", "print the state of a fleet", run=ask)
+    add("stop", "end a fleet", run=ask)
     for order in ORDERS.values():
-        name, text = order.word, order.text
-        command = commands.add_parser(
-            name,
-            help=text,
-            description=f"{text.capitalize()}.",
-            epilog=EXAMPLE,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        if name == "scale":
+        command = add(order.word, order.text, run=change, order=order)
+        if order.name == "scale":
             command.add_argument("minions", type=int, help="how many in all")
-        if name == "network":
+        if order.name == "network":
             command.add_argument("path", help="rtt_ms=MS jitter_ms=MS loss=SHARE bandwidth_mbit=MBIT, some of these")
-        if name == "behave":
+        if order.name == "behaviour":
             command.add_argument("behaviour", help="name of a preset, or a TOML file")
-        command.add_argument("--folder", type=Path, required=True, help="the fleet's folder")
-        command.add_argument("--json", action="store_true", help="print JSON")
-        command.set_defaults(run=change, order=order)
         if order.selects:
             command.add_argument("--share", help="a share of those that it can be done to: 10%% or 0.1")
             command.add_argument("--tgt", help="a target of Salt")

@@ -103,7 +103,6 @@ class MinionSet:
         return [minion.id for minion in self._meant(target)]
 
     def _meant(self, target: Target) -> list[Minion]:
-        """Return the minions that a target matches."""
         chosen = self.shared.inventory.targets.select(target)
         return [minion for minion in self.here() if chosen[minion.index]]
 

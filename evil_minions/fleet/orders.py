@@ -87,11 +87,6 @@ class Order:
     command: str = ""
 
     @property
-    def needed(self) -> tuple[str, ...]:
-        """Return the keys that a request needs."""
-        return (self.argument,) if self.argument else ()
-
-    @property
     def word(self) -> str:
         """Return the word of the command line."""
         return self.command or self.name

@@ -154,7 +154,6 @@ class Ramp:
         self._later(minion, seconds)
 
     def _later(self, minion: Minion, seconds: float) -> None:
-        """Bring a minion up after a while."""
         self._runtime.loop.call_later(seconds, self._again, minion, minion.life)
 
     def _again(self, minion: Minion, life: int) -> None:
@@ -163,7 +162,6 @@ class Ramp:
             self.bring_up([minion])
 
     async def _pace(self) -> None:
-        """Wait for the next free slot of the rate."""
         loop = self._runtime.loop
         slot = max(loop.time(), self._next_slot)
         self._next_slot = slot + 1.0 / self._start.auth_rate
@@ -203,8 +201,7 @@ class Ramp:
                 return False
             self._runtime.report(error)
             if isinstance(error, RejectedError):
-                # a real minion ends here, and its service manager starts it again
-                self.restart(minion, minion.rng.uniform(*defaults.REJECTED_WAIT), Phase.REFUSED)
+                minion.shared.lifecycle.refuse(minion)
             else:
                 self._later(minion, defaults.ACCEPTANCE_WAIT_TIME)
             return False

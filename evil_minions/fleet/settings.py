@@ -6,19 +6,19 @@ that he does not measure errors.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
 
 from evil_minions import defaults
 from evil_minions.errors import UsageError
 from evil_minions.inventory.inventory import KINDS, Target, needs_pillar
-from evil_minions.network.path import NetworkPath, Region
 from evil_minions.rng import Assignment, check_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from evil_minions.network.path import Region
 
 
 KEEP, DROP = "keep", "drop"
@@ -196,34 +196,3 @@ class FleetSettings:
             size = replace(self.size, first=first, minions=minions // count + (worker < minions % count))
             yield replace(self, worker=worker, whole=whole, size=size, start=start)
             first += size.minions
-
-    def to_json(self) -> str:
-        """Return the settings as one line."""
-        return json.dumps(asdict(self), default=str)
-
-    @classmethod
-    def from_json(cls, text: str) -> FleetSettings:
-        """Return the settings that `to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        shares = data["shares"]
-        return cls(
-            master=Master(**_paths(data["master"], "autosign")),
-            size=Size(**data["size"]),
-            folder=Path(data["folder"]),
-            seed=data["seed"],
-            start=Start(**data["start"]),
-            looks=Looks(**_paths(data["looks"], "grains", "population")),
-            replies=Replies(**_paths(data["replies"], "recording")),
-            shares=Shares(
-                tuple(Assignment(**each) for each in shares["behaviours"]),
-                tuple(Assignment(**each) for each in shares["keys"]),
-                tuple(Region(**{**region, "path": NetworkPath(**region["path"])}) for region in shares["network"]),
-            ),
-            worker=data["worker"],
-            whole=tuple(data["whole"]),
-        )
-
-
-def _paths(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return a group of settings with the paths of some of them."""
-    return {**data, **{name: Path(data[name]) for name in names if data[name] is not None}}

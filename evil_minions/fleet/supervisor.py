@@ -6,6 +6,7 @@ import asyncio
 import difflib
 import json
 import os
+import pickle
 import signal
 import socket
 import stat
@@ -20,7 +21,7 @@ from evil_minions.errors import ControlError, EvilMinionsError, NotReadyError, U
 from evil_minions.fleet import client, ramp
 from evil_minions.fleet.orders import ORDERS, Selection
 from evil_minions.fleet.status import Status, combine
-from evil_minions.functions.table import FUNCTIONS
+from evil_minions.functions.modules import FUNCTIONS
 from evil_minions.inventory.grains import load_population
 from evil_minions.inventory.inventory import KINDS
 from evil_minions.network.path import KEYS, NetworkPath
@@ -30,23 +31,9 @@ from evil_minions.recording.replay import Pace, Replay
 from evil_minions.samples.files import read_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from evil_minions.fleet.settings import FleetSettings
-
-
-def names(replay: Replay | None) -> frozenset[str]:
-    """Return the names of all functions, those of the recording included."""
-    return frozenset(FUNCTIONS) | (replay.functions if replay else frozenset())
-
-
-def unknown(asked: Iterable[str], known: Collection[str]) -> dict[str, str]:
-    """Return those of the functions `asked` for that nobody knows, each with the nearest known one, "" if none is."""
-    found = {}
-    for name in asked:
-        if name not in known:
-            found[name] = next(iter(difflib.get_close_matches(name, sorted(known), n=1)), "")
-    return found
 
 
 def check_fleet(settings: FleetSettings, asked: Iterable[str] = (), later: Iterable[str] = ()) -> None:
@@ -76,11 +63,15 @@ def check_fleet(settings: FleetSettings, asked: Iterable[str] = (), later: Itera
 
 def _check_functions(settings: FleetSettings, asked: list[str]) -> None:
     path, pace = settings.replies.recording, Pace(settings.replies.slowdown, settings.replies.jitter)
-    replay = Replay(load(path), settings.seed, pace) if path else None
+    recorded = Replay(load(path), settings.seed, pace).functions if path else frozenset[str]()
+    known = frozenset(FUNCTIONS) | recorded
     told = []
-    for name, near in unknown(asked, names(replay)).items():
+    for name in dict.fromkeys(asked):
+        if name in known:
+            continue
+        near = difflib.get_close_matches(name, sorted(known), n=1)
         advice = (
-            f"did you mean {near}?"
+            f"did you mean {near[0]}?"
             if near
             else "record it on a real minion, add it in evil_minions/functions/modules/, or correct its name."
         )
@@ -173,7 +164,7 @@ class WorkerLink:
                 "-m",
                 "evil_minions.fleet.worker",
                 str(theirs.fileno()),
-                settings.to_json(),
+                pickle.dumps(settings).hex(),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 env={**os.environ, "PYTHONPATH": path},
@@ -238,7 +229,7 @@ _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "unseen": ("jids",),
     "stop": (),
     "match": ("tgt",),
-    **{order.name: order.needed for order in ORDERS.values()},
+    **{order.name: (order.argument,) if order.argument else () for order in ORDERS.values()},
 }
 
 
@@ -297,7 +288,6 @@ class Supervisor:
         return self
 
     async def _start(self, share: FleetSettings) -> None:
-        """Start one worker."""
         worker = await WorkerLink.start(share)
         self._shares.append(share)
         self._workers.append(worker)
@@ -319,7 +309,6 @@ class Supervisor:
         await self._close()
 
     async def _close(self) -> None:
-        """End everything."""
         for task in (*self._ends, *filter(None, [self._assembly])):
             task.cancel()
         await asyncio.gather(*(worker.stop() for worker in self._workers))
@@ -346,24 +335,16 @@ class Supervisor:
         if do not in _NEEDED or any(name not in request for name in _NEEDED[do]):
             usage = "; ".join(f"{name} {' '.join(needed)}".strip() for name, needed in _NEEDED.items())
             raise ControlError(f"A request has `do` and what it needs: {usage}.")
-        return await self._answer(do, request)
-
-    async def _unseen(self, jids: Sequence[str]) -> dict[str, Any]:
-        """Return those of the job ids that no minion has heard of, by the workers' files: they take no memory."""
-        await self._all({"do": "flush"})
-        seen = await asyncio.to_thread(lambda: {row.jid for row in read_jobs(self.settings.folder)})
-        return {"unseen": [jid for jid in jids if jid not in seen]}
-
-    async def _answer(self, do: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer a request that has all it needs."""
         match do:
-            case "status" | "unseen":
-                return (await self.status()).to_dict() if do == "status" else await self._unseen(request["jids"])
-            case "flush" | "stop":
-                if do == "stop":
-                    self.stopping.set()
-                else:
-                    await self._all(request)
+            case "status":
+                return (await self.status()).to_dict()
+            case "unseen":
+                return await self._unseen(request["jids"])
+            case "stop":
+                self.stopping.set()
+                return {}
+            case "flush":
+                await self._all(request)
                 return {}
             case "match":
                 request = {"tgt_type": "glob", "delimiter": ":", **request}
@@ -371,6 +352,12 @@ class Supervisor:
             case _:
                 async with self._turn:
                     return {"minions": await self._order(do, request)}
+
+    async def _unseen(self, jids: Sequence[str]) -> dict[str, Any]:
+        """Return those of the job ids that no minion has heard of, by the workers' files: they take no memory."""
+        await self._all({"do": "flush"})
+        seen = await asyncio.to_thread(lambda: {row.jid for row in read_jobs(self.settings.folder)})
+        return {"unseen": [jid for jid in jids if jid not in seen]}
 
     async def _order(self, do: str, request: dict[str, Any]) -> int:
         """Carry out an order to some minions, and return how many it changed.

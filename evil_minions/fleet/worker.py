@@ -11,6 +11,7 @@ import gc
 import json
 import logging
 import os
+import pickle
 import resource
 import signal
 import socket
@@ -24,17 +25,17 @@ from evil_minions.errors import EvilMinionsError
 from evil_minions.fleet import ramp
 from evil_minions.fleet.minionset import MinionSet
 from evil_minions.fleet.ramp import Ramp
-from evil_minions.fleet.settings import KEEP, FleetSettings
+from evil_minions.fleet.settings import KEEP
 from evil_minions.functions.tree import make_states
 from evil_minions.inventory.grains import GrainsFactory, load_population, load_template, template_of
 from evil_minions.inventory.inventory import Inventory, Target
-from evil_minions.minion.jobs import JobLog
 from evil_minions.minion.lifecycle import Lifecycle, Traffic
+from evil_minions.minion.minion import JobLog
 from evil_minions.minion.publication import Publications
 from evil_minions.minion.runtime import Phase, Runtime
 from evil_minions.minion.shared import Answers, KeyRing, Shared
 from evil_minions.network.ports import Ports
-from evil_minions.network.transports.transport import FILTERED, TRANSPORTS
+from evil_minions.network.transports import FILTERED, TRANSPORTS
 from evil_minions.protocol.keys import MasterKey, load_pool
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
@@ -44,6 +45,7 @@ from evil_minions.states.planner import Compiler, Planner
 from evil_minions.states.run import Caches
 
 if TYPE_CHECKING:
+    from evil_minions.fleet.settings import FleetSettings
     from evil_minions.inventory.grains import Template
     from evil_minions.recording.recording import Recording
 
@@ -104,7 +106,6 @@ def _answers(settings: FleetSettings, recording: Recording | None) -> Answers:
 
 
 def _template(settings: FleetSettings, recording: Recording | None) -> Template:
-    """Return the template of the minions' grains."""
     if settings.looks.population:
         return load_population(settings.looks.population)
     if recording and settings.looks.grains is None:
@@ -156,11 +157,8 @@ class Worker:
         match request.get("do"):
             case "status":
                 return self.status()
-            case "flush" | "stop" as do:
-                if do == "stop":
-                    self._runtime.stopping.set()
-                else:
-                    self._journal.flush()
+            case "flush":
+                self._journal.flush()
                 return {}
             case "match":
                 target = Target(request["tgt"], request["tgt_type"], request["delimiter"])
@@ -231,10 +229,10 @@ def _prepare() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a worker: descriptor of the line to the supervisor, settings as JSON. Return the exit code."""
+    """Run a worker: descriptor of the line to the supervisor, pickled settings. Return the exit code."""
     _prepare()
     link = socket.socket(fileno=int(arguments[0]))
-    settings = FleetSettings.from_json(arguments[1])
+    settings: FleetSettings = pickle.loads(bytes.fromhex(arguments[1]))  # noqa: S301 - of our supervisor
 
     async def live() -> EvilMinionsError | None:
         worker = Worker(settings, asyncio.get_running_loop())

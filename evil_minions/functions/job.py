@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
+from evil_minions.functions.modules import FUNCTIONS
 from evil_minions.functions.registry import CURRENT, MISSING_SECONDS, START_SECONDS, Call, bind
-from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     import random
@@ -79,7 +79,6 @@ def begin(host: Host, load: Load, pid: int, name: str, args: Sequence[Any]) -> A
 
 
 def _missing(name: str) -> Result:
-    """Return the outcome of a function that isn't there."""
     text = f"'{name}' is not available."
     function: Any = name
     try:
@@ -91,7 +90,6 @@ def _missing(name: str) -> Result:
 
 
 async def _awaited(coroutine: Any, call: Call, name: str) -> Result:
-    """Wait for a function."""
     CURRENT.set(call)
     try:
         return _succeeded(await coroutine, call)
@@ -108,7 +106,6 @@ def _succeeded(value: Any, call: Call) -> Result:
 
 
 def _failed(error: Exception, name: str) -> Result:
-    """Return the outcome of a function that raised."""
     if isinstance(error, CommandExecutionError):
         text = f"ERROR: {error}"
     elif isinstance(error, SaltInvocationError):

@@ -16,23 +16,39 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import salt.utils.args
+import salt.utils.stringutils
 
 if TYPE_CHECKING:
     import asyncio
     import random
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from evil_minions.functions.tree import State
 
+    Ask = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
-class Described(Protocol):
-    """What a minion is: its id, random numbers, grains and the pillar that is kept."""
+
+class Host(Protocol):
+    """A minion, as the functions that run on it see it."""
 
     id: str
 
     @property
     def rng(self) -> random.Random:
         """Random numbers that belong to no job."""
+
+    @property
+    def replay(self) -> Recorded | None:
+        """What was recorded, None if the fleet replays nothing."""
+
+    @property
+    def states(self) -> Sequence[State] | None:
+        """The made-up states, None where the master's own are run."""
+
+    @property
+    def planner(self) -> StateRunner:
+        """What runs the master's own states."""
 
     def job_rng(self, pid: int) -> random.Random:
         """Return the random numbers of the job with this process id; shared, so use them at once."""
@@ -49,10 +65,6 @@ class Described(Protocol):
     def pillar_item(self, name: str) -> Any:
         """Return one value of the pillar's top level, or None; don't change it."""
 
-
-class Working(Protocol):
-    """The jobs of a minion."""
-
     def running(self) -> list[dict[str, Any]]:
         """Return the data of every job that runs now."""
 
@@ -62,21 +74,14 @@ class Working(Protocol):
     def stop_job(self, jid: str) -> int | None:
         """End a job for good, without a return; return the process id that it had, None if it doesn't run."""
 
-
-class Asking(Protocol):
-    """What a minion asks and tells its master."""
-
     async def fetch_pillar(self, *, override: dict[str, Any] | None = None) -> dict[str, Any]:
         """Have the master compile the pillar again; the one that is kept for targets stays as it is."""
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Start to fetch the pillar that is kept, in the background."""
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
-        """Ask the master for things that depend on the answer before, and return what comes of that."""
-
-    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Ask the master for several things one after the other, over a connection of their own."""
+    def asking(self) -> AbstractContextManager[Ask]:
+        """Give what asks the master, over a connection of its own; it raises ExchangeError without an answer."""
 
     def fire(self, tag: str, data: object) -> None:
         """Send an event to the master's bus."""
@@ -102,26 +107,6 @@ class StateRunner(Protocol):
         """Fetch the master's own modules of some kinds; return the names of the new ones by kind."""
 
 
-class Answering(Protocol):
-    """Where a minion's answers come from, beside the simulated functions."""
-
-    @property
-    def replay(self) -> Recorded | None:
-        """What was recorded, if the fleet replays something."""
-
-    @property
-    def states(self) -> Sequence[State] | None:
-        """The states of the simulated tree, None where the master's own are run."""
-
-    @property
-    def planner(self) -> StateRunner:
-        """What runs the master's own states."""
-
-
-class Host(Described, Answering, Working, Asking, Protocol):
-    """A minion."""
-
-
 @dataclass(slots=True)
 class Call:
     """One function of one job; a function may set `retcode`, and `out`, the outputter; `table` has all functions."""
@@ -144,6 +129,28 @@ class Call:
 
 
 CURRENT: ContextVar[Call] = ContextVar("call")
+
+
+async def ask_all(host: Host, loads: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """Ask the master for several things one after the other, over a connection of their own; return the answers.
+
+    Raises:
+        ExchangeError: if the master doesn't answer one of them.
+
+    """
+    with host.asking() as ask:
+        return [await ask(load) for load in loads]
+
+
+async def fetch(ask: Ask, load: Mapping[str, Any]) -> bytes:
+    """Return a file of the master, fetched part by part up to an empty one; `load` has its path and environment."""
+    content = b""
+    while True:
+        part = await ask({**load, "cmd": "_serve_file", "loc": len(content)})
+        data = salt.utils.stringutils.to_bytes(part["data"]) if isinstance(part, dict) and "data" in part else b""
+        if not data:
+            return content
+        content += data
 
 
 MODULE_KINDS: Final = (

@@ -81,7 +81,6 @@ def _outcomes(
 
 
 def _package(name: str, rng: random.Random, *, changed: bool) -> Made:
-    """Return a package state."""
     version = f"{rng.randint(0, 9)}.{rng.randint(0, 30)}.{rng.randint(0, 9)}-{rng.randint(1, 4)}+deb12u1"
     return name, *_outcomes(
         "All specified packages are already installed",
@@ -108,7 +107,6 @@ def _file(name: str, rng: random.Random, *, changed: bool) -> Made:
 
 
 def _service(name: str, rng: random.Random, *, changed: bool) -> Made:  # noqa: ARG001 - as the others
-    """Return a service state."""
     return name, *_outcomes(
         f"The service {name} is already running",
         f"Service {name} has been enabled, and is running",
@@ -119,7 +117,6 @@ def _service(name: str, rng: random.Random, *, changed: bool) -> Made:  # noqa: 
 
 
 def _user(name: str, rng: random.Random, *, changed: bool) -> Made:
-    """Return a user state."""
     uid = rng.randint(1000, 60000)
     entry = {"name": name, "uid": uid, "gid": uid, "groups": [name], "home": f"/home/{name}", "shell": "/bin/bash"}
     return name, *_outcomes(
@@ -132,7 +129,6 @@ def _user(name: str, rng: random.Random, *, changed: bool) -> Made:
 
 
 def _command(name: str, rng: random.Random, *, changed: bool) -> Made:
-    """Return a command state."""
     line = f"/usr/local/sbin/{name} --apply --quiet"
     ran = {
         "pid": rng.randint(1000, 30000),

@@ -89,7 +89,6 @@ def template_of(grains: Grains) -> Template:
 
 
 def _template(data: Mapping[str, Any]) -> Template:
-    """Return the template in the format of the package."""
     families = tuple({**data["common"], **family["grains"]} for family in data["families"])
     shares = tuple(int(family["share"]) for family in data["families"])
     custom = tuple(
@@ -155,7 +154,6 @@ class GrainsFactory:
         return {name: value for name, value in found.items() if name in self._template.families[0]}
 
     def _overlay(self, minion_id: str, number: int) -> Grains:
-        """Return the grains that only this minion has."""
         host = minion_id.partition(".")[0]
         domain = minion_id.partition(".")[2] or self._template.domain
         ip4 = str(address(number))
@@ -218,7 +216,6 @@ def load_population(path: Path = DEFAULT) -> Template:
 
 
 def _systems(table: Table, known: Mapping[str, Grains]) -> tuple[list[Grains], list[int]]:
-    """Return the grains of each system and its share."""
     systems = table.table("systems")
     families, shares = [], []
     for name in systems:
@@ -234,7 +231,6 @@ def _systems(table: Table, known: Mapping[str, Grains]) -> tuple[list[Grains], l
 
 
 def _known(table: Table, key: str, name: str, known: Mapping[str, Grains]) -> Grains:
-    """Return the grains of one of the package's systems."""
     if name not in known:
         raise table.error(key, f"names no system of the package; there are {', '.join(known)}")
     return known[name]

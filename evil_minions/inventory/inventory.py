@@ -13,23 +13,12 @@ Source: salt/minion.py (Minion._target_load) and salt/matchers/ of Salt 3008.5.
 from __future__ import annotations
 
 import fnmatch
+import importlib
 import re
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import salt.matchers.compound_match
-import salt.matchers.glob_match
-import salt.matchers.grain_match
-import salt.matchers.grain_pcre_match
-import salt.matchers.ipcidr_match
-import salt.matchers.list_match
-import salt.matchers.managing_minion_match
-import salt.matchers.pcre_match
-import salt.matchers.pillar_exact_match
-import salt.matchers.pillar_match
-import salt.matchers.pillar_pcre_match
-import salt.matchers.range_match
-import salt.matchers.resource_match
 import salt.payload
 
 if TYPE_CHECKING:
@@ -41,24 +30,15 @@ _CACHED_TARGETS: Final = 64
 _DELIMITED: Final = frozenset({"grain", "grain_pcre", "pillar"})
 _DELIMITER: Final = ":"
 
+KINDS: Final = (
+    *("compound", "glob", "grain", "grain_pcre", "ipcidr", "list", "managing_minion", "pcre", "pillar", "pillar_exact"),
+    *("pillar_pcre", "range", "resource"),
+)
 _MATCHERS: Final[dict[str, Callable[..., Any]]] = {
-    "compound": salt.matchers.compound_match.match,
-    "glob": salt.matchers.glob_match.match,
-    "grain": salt.matchers.grain_match.match,
-    "grain_pcre": salt.matchers.grain_pcre_match.match,
-    "ipcidr": salt.matchers.ipcidr_match.match,
-    "list": salt.matchers.list_match.match,
-    "managing_minion": salt.matchers.managing_minion_match.match,
-    "pcre": salt.matchers.pcre_match.match,
-    "pillar": salt.matchers.pillar_match.match,
-    "pillar_exact": salt.matchers.pillar_exact_match.match,
-    "pillar_pcre": salt.matchers.pillar_pcre_match.match,
-    "range": salt.matchers.range_match.match,
-    "resource": salt.matchers.resource_match.match,
+    kind: importlib.import_module(f"salt.matchers.{kind}_match").match for kind in KINDS
 }
-KINDS: Final = tuple(sorted(_MATCHERS))
 # what salt.loader.matchers would put there
-salt.matchers.compound_match.__context__ = {"matchers": {f"{name}_match.match": fun for name, fun in _MATCHERS.items()}}
+salt.matchers.compound_match.__context__ = {"matchers": {f"{kind}_match.match": fun for kind, fun in _MATCHERS.items()}}
 
 
 class Target(NamedTuple):
@@ -136,7 +116,6 @@ class Targets:
         return bytes(self._matches(index, target, unpacked) for index in range(len(self._ids)))
 
     def _glob(self, expression: object) -> bytes:
-        """Match a glob on ids."""
         if not isinstance(expression, str):
             return bytes(len(self._ids))
         if expression == "*":
@@ -295,7 +274,6 @@ class PillarStore:
 
 
 def _build(part: Part, unpacked: Unpacked) -> Any:
-    """Return the value of a part."""
     if isinstance(part, tuple):
         names, *children = part
         values = [_build(child, unpacked) for child in children]

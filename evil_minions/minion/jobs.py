@@ -9,33 +9,27 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults
 from evil_minions.behaviour.director import HEALTHY
 from evil_minions.behaviour.rule import NORMAL, NOTHING, STAY
 from evil_minions.functions import job
-from evil_minions.functions.registry import Host
-from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import Session, ignore
 from evil_minions.network.channel import EncryptedRequest
 from evil_minions.protocol import envelope
-from evil_minions.rng import stream
-from evil_minions.samples.rows import JobRow, ReturnRow
+from evil_minions.samples.rows import ReturnRow
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
 
     from evil_minions.behaviour.director import Plan
-    from evil_minions.behaviour.rule import Sequel
     from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
     from evil_minions.protocol.envelope import Load
     from evil_minions.rng import SeededRandom
-    from evil_minions.samples.files import Journal
     from evil_minions.samples.tally import Counters
 
 
@@ -61,22 +55,12 @@ class ReturnRequest(EncryptedRequest):
         counters.return_sends += 1
 
 
-class ExecutionHost(Host, Protocol):
-    """The minion behind an execution."""
-
-    def finished(self, execution: Execution, load: Load) -> None:
-        """Take the load of the return."""
-
-    def silent(self, execution: Execution) -> None:
-        """Handle the end of a job that has no return."""
-
-
 class Execution:
     """One job on one minion, with a process id as a real one has, run as its plan says."""
 
     __slots__ = ("_host", "pid", "plan", "publication")
 
-    def __init__(self, host: ExecutionHost, publication: Publication, pid: int, plan: Plan = HEALTHY) -> None:
+    def __init__(self, host: JobRunner, publication: Publication, pid: int, plan: Plan = HEALTHY) -> None:
         """Stand for a process that starts."""
         self._host = host
         self.pid = pid
@@ -113,12 +97,10 @@ class Execution:
         self._host.finished(self, load)
 
     async def _run_single(self, result: Coroutine[Any, Any, job.Result]) -> None:
-        """Wait for the function."""
         load = self.publication.load
         self._finish(job.single_return(load, self._host.id, await result))
 
     async def _run_multiple(self) -> None:
-        """Run several functions one after the other."""
         self._finish(await job.multiple_return(self._host, self.publication.load, self.pid))
 
 
@@ -126,24 +108,10 @@ LOOK_SECONDS: Final = 0.2
 BYPASS: Final = "__ignore_process_count_max"
 
 
-class QueueOwner(Protocol):
-    """The minion whose jobs wait."""
-
-    def busy(self) -> int:
-        """Return how many jobs run."""
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the minion runs; its queue is on disk, and waits while it doesn't."""
-
-    def start(self, publication: Publication) -> None:
-        """Start a job for which a process is free."""
-
-
 class JobQueue:
     """The jobs that wait on one minion; `most` is how many may run at a time."""
 
-    def __init__(self, minion: QueueOwner, most: float, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, minion: JobRunner, most: float, loop: asyncio.AbstractEventLoop) -> None:
         """Begin empty."""
         self.most = most
         self._minion = minion
@@ -170,66 +138,12 @@ class JobQueue:
         self._loop.call_later(LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Start as many waiting jobs as there are free processes."""
+        """Start as many waiting jobs as there are free processes; while the minion is down its queue waits on disk."""
         if self._minion.is_up:
             while self._waiting and self._minion.busy() < self.most:
                 self._minion.start(self._waiting.pop(0))
         if self._waiting:
             self._look_later()
-
-
-class Hearer(Protocol):
-    """A minion; `phase` says how far it has come."""
-
-    phase: Phase
-
-    @property
-    def subscribed(self) -> bool:
-        """Whether publications reach it."""
-
-    @property
-    def signed_in_once(self) -> bool:
-        """Whether the master has ever let it in."""
-
-
-class JobLog:
-    """Writes the samples of publications, and gives each job its stream of random numbers."""
-
-    def __init__(self, minions: Sequence[Hearer], journal: Journal, seed: int) -> None:
-        """Take the minions by their indexes (the sequence may grow later), the journal and the fleet's seed."""
-        self._minions = minions
-        self._journal = journal
-        self._seed = seed
-        self._functions: Counter[str] = Counter()
-
-    def new(self, publication: Publication) -> None:
-        """Note a publication, and give its job a stream if the job is new.
-
-        The stream is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
-        What reaches a minion late, as when its network heals, was counted when the others got it.
-        """
-        tally = publication.tally
-        new = not tally.nth
-        if new:
-            self._functions[publication.fun] += 1
-            tally.nth = self._functions[publication.fun]
-            tally.stream = stream(self._seed, "job", publication.fun, tally.nth)
-        publication.stream, publication.nth = tally.stream, tally.nth
-        meant = [index for index, chosen in enumerate(publication.chosen) if chosen and not tally.asked >> index & 1]
-        if not new and not meant:
-            return
-        targeted = sum(1 for index in meant if self._hears(index))
-        self._journal.add(JobRow(time.time(), publication.jid, publication.fun, targeted))
-        for index in meant:
-            # a master publishes for all whose keys it has accepted, whatever became of them since
-            if self._minions[index].signed_in_once:
-                tally.asks(index)
-        self._journal.tallies.changed(tally)
-
-    def _hears(self, index: int) -> bool:
-        """Return whether a minion receives publications and will run them."""
-        minion = self._minions[index]
-        return minion.phase >= Phase.TUNED and minion.subscribed
 
 
 # offsets of a minion's random choices in the random stream of a job; those from 16 on belong to its behaviour
@@ -336,11 +250,7 @@ class JobRunner(Session):
         """Note the end of a return, then do what comes next, unless the minion has ended since."""
         self._returned(request, answer)
         if self.life == life:
-            self._follow(plan.sequel, request.publication.stream)
-
-    def _follow(self, sequel: Sequel, begin: int) -> None:
-        """Do what comes after a job, whose random numbers begin at `begin`."""
-        raise NotImplementedError
+            self.shared.lifecycle.follow(self, plan.sequel, request.publication.stream)
 
     def _returned(self, request: ReturnRequest, _answer: object) -> None:
         """Count and write down what became of a return."""
@@ -363,7 +273,7 @@ class JobRunner(Session):
     def silent(self, execution: Execution) -> None:
         """End a job that has no return."""
         if self._end(execution):
-            self._follow(execution.plan.sequel, execution.publication.stream)
+            self.shared.lifecycle.follow(self, execution.plan.sequel, execution.publication.stream)
 
     def stop_job(self, jid: str) -> int | None:
         """End a job for good, without a return; return the process id that it had, None if it doesn't run."""

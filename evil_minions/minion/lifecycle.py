@@ -9,11 +9,13 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from evil_minions.behaviour.director import Directed, Plan
+from evil_minions import defaults
+from evil_minions.behaviour.behaviour import Subject
+from evil_minions.behaviour.director import Plan
 from evil_minions.behaviour.rule import DIE, DISCONNECT, RESTART, SWITCH
 from evil_minions.errors import ExchangeError
+from evil_minions.functions.modules import FUNCTIONS
 from evil_minions.functions.registry import CURRENT, Call
-from evil_minions.functions.table import FUNCTIONS
 from evil_minions.minion.runtime import Phase
 from evil_minions.rng import stream
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from evil_minions.network.link import Link
     from evil_minions.network.ports import Partition
     from evil_minions.recording.replay import Replay
-    from evil_minions.rng import Draws
+    from evil_minions.rng import Draws, SeededRandom
     from evil_minions.samples.files import Journal
 
 MINE_SECONDS: Final = 3600.0
@@ -82,12 +84,16 @@ class Traffic:
 _NEXT: Final = 19
 
 
-class Living(Directed, Protocol):
+class Living(Subject, Protocol):
     """A minion; `life` grows whenever it ends, `phase` says how far it has come."""
 
     id: str
     life: int
     phase: Phase
+
+    @property
+    def rng(self) -> SeededRandom:
+        """Random numbers that belong to no job."""
 
     def limit_jobs(self, most: int) -> None:
         """Let at most so many jobs run at a time (0: no limit)."""
@@ -191,6 +197,10 @@ class Lifecycle(Generic[Minion]):
         self.follow(minion, rule.sequel, begin)
         if self._lasts(minion, life, version):
             self._wait(minion, rule, life, version)
+
+    def refuse(self, minion: Minion) -> None:
+        """End a minion that the master rejects: a real one ends, and its service manager starts it again."""
+        self.restart(minion, minion.rng.uniform(*defaults.REJECTED_WAIT), Phase.REFUSED)
 
     def _lasts(self, minion: Minion, life: int, version: int) -> bool:
         """Return whether a minion neither ended nor got another behaviour."""

@@ -8,24 +8,26 @@ Source: salt/minion.py of Salt 3008.5.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions import defaults
 from evil_minions.errors import ExchangeError, PendingError
 from evil_minions.minion.jobs import JobRunner
 from evil_minions.minion.runtime import Phase
 from evil_minions.minion.session import ignore
+from evil_minions.rng import stream
+from evil_minions.samples.rows import JobRow
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from evil_minions.behaviour.rule import Sequel
     from evil_minions.minion.publication import Publication
     from evil_minions.minion.shared import Shared
     from evil_minions.network.channel import Request
     from evil_minions.network.link import Link, Subscription
+    from evil_minions.samples.files import Journal
 
 # of publications that wait for a sign-in: a master that sends nothing else must not fill the memory
 _MAX_HELD: Final = 1000
@@ -113,14 +115,6 @@ class Minion(JobRunner):
         """Raise ExchangeError unless the minion still is in this life."""
         if self.life != life:
             raise ExchangeError(f"{self.id} has ended.")
-
-    def _refused(self) -> None:
-        """End, and start again after a while: a real minion ends, and its service manager starts it again."""
-        self.shared.lifecycle.restart(self, self.rng.uniform(*defaults.REJECTED_WAIT), Phase.REFUSED)
-
-    def _follow(self, sequel: Sequel, begin: int) -> None:
-        """Do what comes after a job, whose random numbers begin at `begin`."""
-        self.shared.lifecycle.follow(self, sequel, begin)
 
     # the start
 
@@ -234,3 +228,43 @@ class Minion(JobRunner):
         publication.seen[self.index] = 1
         self.shared.journal.tallies.reached(publication.tally, self.index)
         self.take(publication)
+
+
+class JobLog:
+    """Writes the samples of publications, and gives each job its stream of random numbers."""
+
+    def __init__(self, minions: Sequence[Minion], journal: Journal, seed: int) -> None:
+        """Take the minions by their indexes (the sequence may grow later), the journal and the fleet's seed."""
+        self._minions = minions
+        self._journal = journal
+        self._seed = seed
+        self._functions: Counter[str] = Counter()
+
+    def new(self, publication: Publication) -> None:
+        """Note a publication, and give its job a stream if the job is new.
+
+        The stream is that of the n-th job with this function: how many find_jobs a slow master caused changes nothing.
+        What reaches a minion late, as when its network heals, was counted when the others got it.
+        """
+        tally = publication.tally
+        new = not tally.nth
+        if new:
+            self._functions[publication.fun] += 1
+            tally.nth = self._functions[publication.fun]
+            tally.stream = stream(self._seed, "job", publication.fun, tally.nth)
+        publication.stream, publication.nth = tally.stream, tally.nth
+        meant = [index for index, chosen in enumerate(publication.chosen) if chosen and not tally.asked >> index & 1]
+        if not new and not meant:
+            return
+        targeted = sum(1 for index in meant if self._hears(index))
+        self._journal.add(JobRow(time.time(), publication.jid, publication.fun, targeted))
+        for index in meant:
+            # a master publishes for all whose keys it has accepted, whatever became of them since
+            if self._minions[index].signed_in_once:
+                tally.asks(index)
+        self._journal.tallies.changed(tally)
+
+    def _hears(self, index: int) -> bool:
+        """Return whether a minion receives publications and will run them."""
+        minion = self._minions[index]
+        return minion.phase >= Phase.TUNED and minion.subscribed

@@ -12,8 +12,9 @@ from evil_minions.network.channel import AuthRequest, EncryptedRequest, PillarRe
 from evil_minions.protocol import auth, envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from evil_minions.functions.registry import Ask
     from evil_minions.functions.tree import State
     from evil_minions.inventory.inventory import Target
     from evil_minions.minion.publication import Publication
@@ -193,18 +194,13 @@ class Session(Member):
                     self.shared.runtime.counters.auth_retries += 1
                     await asyncio.sleep(defaults.ACCEPTANCE_WAIT_TIME)
                 except RejectedError:
-                    # a real minion ends here, and its service manager starts it again
                     if self.life == life:
-                        self._refused()
+                        self.shared.lifecycle.refuse(self)
                     raise
                 else:
                     return
         finally:
             self._signing = None
-
-    def _refused(self) -> None:
-        """Stop, and start again after a while."""
-        raise NotImplementedError
 
     @contextmanager
     def _extra_channel(self) -> Iterator[RequestChannel]:
@@ -240,8 +236,8 @@ class Session(Member):
         return pillar
 
     @contextmanager
-    def asking(self) -> Iterator[Callable[[Mapping[str, Any]], Awaitable[Any]]]:
-        """Give a connection of its own and what asks over it, as a file client of a real minion has one."""
+    def asking(self) -> Iterator[Ask]:
+        """Give what asks the master over a connection of its own, as a file client of a real minion has one."""
         timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
         with self._extra_channel() as channel:
 
@@ -249,34 +245,6 @@ class Session(Member):
                 return await channel.ask(EncryptedRequest, dict(load), timeout, tries)
 
             yield ask
-
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
-        """Ask the master for things that depend on the answer before, over a connection of their own.
-
-        Raises:
-            ExchangeError: if the master doesn't answer one of them.
-
-        """
-        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        answer: Any = None
-        with self._extra_channel() as channel:
-            while True:
-                try:
-                    load = questions.send(answer)
-                except StopIteration as end:
-                    return end.value
-                answer = await channel.ask(EncryptedRequest, dict(load), timeout, tries)
-
-    async def ask_all(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Ask the master for several things one after the other, over a connection of their own.
-
-        Raises:
-            ExchangeError: if the master doesn't answer one of them.
-
-        """
-        timeout, tries = defaults.REQUEST_CHANNEL_TIMEOUT, defaults.REQUEST_CHANNEL_TRIES
-        with self._extra_channel() as channel:
-            return [await channel.ask(EncryptedRequest, dict(load), timeout, tries) for load in questions]
 
     def refresh_pillar(self, *, clean_cache: bool) -> asyncio.Task[None]:
         """Fetch the pillar that is kept for targets, then register resources, in the background."""
@@ -313,5 +281,4 @@ class Session(Member):
         )
 
     def _retry_timer(self) -> float:
-        """Return the seconds until a return is sent again."""
         return float(self.rng.randint(*defaults.RETURN_RETRY_TIMER))

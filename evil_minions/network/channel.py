@@ -14,7 +14,7 @@ loop's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from evil_minions.errors import CryptoError, NoAnswerError
 from evil_minions.network.link import Link
@@ -24,24 +24,11 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from evil_minions.network.link import Owner
     from evil_minions.network.poller import Timeout
     from evil_minions.network.wire import Endpoint
     from evil_minions.protocol.envelope import Load
-    from evil_minions.protocol.keys import MasterKey, MinionKey
-    from evil_minions.rng import RandomSource
     from evil_minions.samples.tally import Counters
-
-
-class Sender(Protocol):
-    """What a request needs to know of the minion that sends it."""
-
-    id: str
-    key: MinionKey
-    session: str
-
-    @property
-    def master(self) -> MasterKey:
-        """The key of the master."""
 
 
 class Request:
@@ -66,11 +53,11 @@ class Request:
     def count(self, counters: Counters) -> None:
         """Count one send in what only this kind of request has."""
 
-    def pack(self, sender: Sender) -> bytes:  # noqa: ARG002 - other kinds need the sender
+    def pack(self, sender: Owner) -> bytes:  # noqa: ARG002 - other kinds need the sender
         """Return the bytes of one try."""
         return envelope.clear(self.load)
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
+    def unpack(self, sender: Owner, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
         """Return the answer to the latest try.
 
         Raises:
@@ -85,13 +72,13 @@ class EncryptedRequest(Request):
 
     __slots__ = ("_nonce", "_session")
 
-    def pack(self, sender: Sender) -> bytes:
+    def pack(self, sender: Owner) -> bytes:
         """Return the bytes of one try; the session key is kept for the answer, as signing in anew may change it."""
         self._nonce = envelope.nonce()
         self._session = sender.session
         return envelope.encrypted(self.load, sender.id, sender.key, self._session, self._nonce)
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
+    def unpack(self, sender: Owner, data: bytes) -> Any:  # noqa: ARG002 - the master's answer
         """Return what the master's function returned."""
         return envelope.decrypted(data, self._session, self._nonce)
 
@@ -105,7 +92,7 @@ class PillarRequest(EncryptedRequest):
         """Count every send."""
         counters.pillar_requests += 1
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:
+    def unpack(self, sender: Owner, data: bytes) -> Any:
         """Return the pillar."""
         return envelope.decrypted_private(data, sender.key, sender.master, self._nonce)
 
@@ -115,7 +102,7 @@ class AuthRequest(Request):
 
     __slots__ = ()
 
-    def unpack(self, sender: Sender, data: bytes) -> Any:
+    def unpack(self, sender: Owner, data: bytes) -> Any:
         """Return the reply, or None for one that makes no sense: an error would only lead to signing in again."""
         try:
             return super().unpack(sender, data)
@@ -128,22 +115,14 @@ class AuthRequest(Request):
         counters.auth_retries += self.attempts > 1
 
 
-class ChannelOwner(Sender, Protocol):
-    """The minion behind a channel."""
-
-    def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in again, then call `then` with whether that went well."""
-
-
 class RequestChannel(Link):
     """The connection of one minion to the request port; the base of each transport's own."""
 
-    __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "_waiting", "owner")
+    __slots__ = ("_current", "_pending", "_queue", "_reauthenticated", "_timer", "_waiting")
 
-    def __init__(self, endpoint: Endpoint, rng: RandomSource, owner: ChannelOwner) -> None:
+    def __init__(self, endpoint: Endpoint, owner: Owner) -> None:
         """Stay idle until `open` or the first request."""
-        super().__init__(endpoint, rng)
-        self.owner = owner
+        super().__init__(endpoint, owner)
         self._current: Request | None = None
         # a list: deques start at 600 bytes, and most queues have one request or none
         self._queue: list[Request] | None = None
@@ -209,7 +188,6 @@ class RequestChannel(Link):
         self._attempt()
 
     def _attempt(self) -> None:
-        """Send the current request once more."""
         if self._current is not None:
             self._current.attempts += 1
             if self._current.attempts > 1:
@@ -279,7 +257,6 @@ class RequestChannel(Link):
         self.owner.reauthenticate(self._signed_in)
 
     def _signed_in(self, success: bool) -> None:  # noqa: FBT001 - a callback's only argument
-        """Go on after signing in."""
         if success:
             self._send()
         else:

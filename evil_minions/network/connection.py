@@ -93,7 +93,6 @@ class Connection:
             self._loop.call_later(self._flow.opening(), self._flow.send, 0, partial(self._connect, address))
 
     def _connect(self, address: tuple[str, int]) -> None:
-        """Begin to connect."""
         if self._left:
             return
         try:
@@ -202,7 +201,6 @@ class Connection:
             self._want(self._events | EPOLLOUT)
 
     def _flush(self) -> None:
-        """Write what was kept."""
         if self._socket is None or self._backlog is None:
             return
         try:
@@ -247,7 +245,6 @@ class Connection:
             self._flow.send(0, partial(self._close, linger))
 
     def _close(self, linger: bytes | None) -> None:
-        """Close."""
         if self._socket is None:
             return
         self._want(0)

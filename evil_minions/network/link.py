@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from evil_minions.network.wire import Endpoint, Wire
-    from evil_minions.rng import RandomSource
+    from evil_minions.protocol.keys import MasterKey, MinionKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,57 @@ class Backoff:
     first: float
     ceiling: float
 
-    def delay(self, failures: int, rng: RandomSource) -> float:
-        """Return the wait in seconds after so many failures in a row (at least one)."""
+    def delay(self, failures: int, chance: float) -> float:
+        """Return the wait in seconds after so many failures in a row (at least one); `chance` is from 0 up to 1."""
         doubled: float = self.first * 2.0 ** min(failures - 1, 16)
-        return min(doubled, max(self.ceiling, self.first)) + rng.random() * self.first
+        return min(doubled, max(self.ceiling, self.first)) + chance * self.first
+
+
+class Owner(Protocol):
+    """The minion behind a link; `index` is its place in its worker, `session` the key of its requests."""
+
+    id: str
+    index: int
+    key: MinionKey
+    session: str
+
+    @property
+    def master(self) -> MasterKey:
+        """The key of the master."""
+
+    def random(self) -> float:
+        """Return a random number from 0 up to 1."""
+
+    def reauthenticate(self, then: Callable[[bool], None]) -> None:
+        """Sign in again, then call `then` with whether that went well."""
+
+
+class Subscriber(Owner, Protocol):
+    """The minion behind a subscription."""
+
+    def introduction(self) -> bytes:
+        """Return the message that tells the publish port who listens, for transports that ask."""
+
+    def on_publication(self, frame: bytes) -> None:
+        """Handle one publication, as it came."""
+
+    def on_return(self) -> None:
+        """Handle the return of the subscription, after the minion has signed in again."""
+
+
+# tcp_reconnect_backoff of a minion
+_RECONNECT_BACKOFF: Final = 1.0
 
 
 class Link:
     """Base of a minion's request channel and its subscription."""
 
-    __slots__ = ("_closed", "_wire", "endpoint", "failures", "linked", "rng")
+    __slots__ = ("_closed", "_wire", "endpoint", "failures", "linked", "owner")
 
-    def __init__(self, endpoint: Endpoint, rng: RandomSource) -> None:
+    def __init__(self, endpoint: Endpoint, owner: Owner) -> None:
         """Stay idle until `open`."""
         self.endpoint = endpoint
-        self.rng = rng
+        self.owner = owner
         self.linked = False
         self.failures = 0
         self._closed = False
@@ -51,9 +87,10 @@ class Link:
     def pause(self, *, established: bool) -> float:
         """Return the seconds until the next attempt to connect.
 
-        `failures` connections in a row have gone by now; `established` says whether the last one had been usable.
+        `failures` connections in a row have gone by now; `established` says whether the last one had been usable. A
+        minion with tcp or ws waits for nothing then, else always for the same.
         """
-        raise NotImplementedError
+        return 0.0 if established else _RECONNECT_BACKOFF
 
     def on_linked(self) -> None:
         """Handle a new connection: messages may be sent."""
@@ -138,37 +175,16 @@ class Link:
 _AUTHENTICATION_RETRIES: Final = 5
 
 
-class Subscriber(Protocol):
-    """The minion behind a subscription."""
-
-    id: str
-
-    def on_publication(self, frame: bytes) -> None:
-        """Handle one publication, as it came."""
-
-    def introduction(self) -> bytes:
-        """Return the message that tells the publish port who listens, for transports that ask."""
-
-    def reauthenticate(self, then: Callable[[bool], None]) -> None:
-        """Sign in again, then call `then` with whether that went well."""
-
-    def on_return(self) -> None:
-        """Handle the return of the subscription, after the minion has signed in again."""
-
-
 class Subscription(Link):
     """A connection over which publications come; the base of each transport's own."""
 
-    __slots__ = ("subscriber",)
+    __slots__ = ()
 
-    def __init__(self, endpoint: Endpoint, rng: RandomSource, subscriber: Subscriber) -> None:
-        """Stay idle until `open`."""
-        super().__init__(endpoint, rng)
-        self.subscriber = subscriber
+    owner: Subscriber
 
     def wire_message(self, message: bytes) -> None:
         """Pass the publication on."""
-        self.subscriber.on_publication(message)
+        self.owner.on_publication(message)
 
 
 class SigningSubscription(Subscription):
@@ -176,9 +192,9 @@ class SigningSubscription(Subscription):
 
     __slots__ = ("_known", "_retries")
 
-    def __init__(self, endpoint: Endpoint, rng: RandomSource, subscriber: Subscriber) -> None:
+    def __init__(self, endpoint: Endpoint, owner: Owner) -> None:
         """Stay idle until `open`."""
-        super().__init__(endpoint, rng, subscriber)
+        super().__init__(endpoint, owner)
         self._known = False
         self._retries = 0
 
@@ -189,7 +205,7 @@ class SigningSubscription(Subscription):
         """Introduce the minion; at a return it signs in before."""
         if self._known:
             self._retries = _AUTHENTICATION_RETRIES
-            self.subscriber.reauthenticate(self._signed_in)
+            self.owner.reauthenticate(self._signed_in)
         else:
             self._known = True
             self.introduce()
@@ -200,8 +216,8 @@ class SigningSubscription(Subscription):
             return
         if not success and self._retries:
             self._retries -= 1
-            self.subscriber.reauthenticate(self._signed_in)
+            self.owner.reauthenticate(self._signed_in)
             return
         self.introduce()
         if success:
-            self.subscriber.on_return()
+            self.owner.on_return()

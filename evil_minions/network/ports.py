@@ -6,21 +6,18 @@ lost, and what was written is delivered once the network heals, if the connectio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from evil_minions.network.channel import ChannelOwner
-from evil_minions.network.link import Subscriber
 from evil_minions.network.wire import Endpoint, Wire
-from evil_minions.rng import RandomSource
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
     from evil_minions.network.channel import RequestChannel
-    from evil_minions.network.link import Link, Subscription
+    from evil_minions.network.link import Link, Owner, Subscriber, Subscription
     from evil_minions.network.path import NetworkPath
-    from evil_minions.network.transports.transport import Transport
+    from evil_minions.network.transports import Transport
     from evil_minions.network.wire import WireOwner
     from evil_minions.samples.tally import Counters
 
@@ -200,18 +197,6 @@ class Partition:
             cut.abandoned.clear()
 
 
-class Speaker(ChannelOwner, RandomSource, Protocol):
-    """The minion behind a channel; `index` is its place in its worker."""
-
-    index: int
-
-
-class Listener(Subscriber, RandomSource, Protocol):
-    """The minion behind a subscription; `index` is its place in its worker."""
-
-    index: int
-
-
 class Ports:
     """The request port, and each publish port that the master tells, over one transport."""
 
@@ -228,13 +213,13 @@ class Ports:
         self._counters = counters
         self._publishers: dict[int, Endpoint] = {}
 
-    def channel(self, minion: Speaker) -> RequestChannel:
+    def channel(self, minion: Owner) -> RequestChannel:
         """Return a new connection to the request port, not yet open."""
-        return self._transport.channel(self.side(minion.index, self.requests), minion, minion)
+        return self._transport.channel(self.side(minion.index, self.requests), minion)
 
-    def subscription(self, port: int, minion: Listener) -> Subscription:
+    def subscription(self, port: int, minion: Subscriber) -> Subscription:
         """Return a new connection to a publish port, not yet open."""
-        return self._transport.subscription(self.side(minion.index, self.publisher(port)), minion, minion)
+        return self._transport.subscription(self.side(minion.index, self.publisher(port)), minion)
 
     def publisher(self, port: int) -> Endpoint:
         """Return the endpoint of a publish port."""

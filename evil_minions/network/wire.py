@@ -91,15 +91,24 @@ class Endpoint:
         self.loop.call_soon(connection.connect, self.address)
 
 
-class Carrier:
-    """The side of a wire that faces its connection, if it has one by now."""
+class Wire:
+    """The protocol of one connection; a transport's kind of wire adds its handshake and its frames.
 
-    __slots__ = ("_connection", "endpoint")
+    `greet` begins the handshake and `received` takes bytes; they end it with `established`, then pass each message on
+    with `deliver`. `send` frames a message. A WireError out of `received` ends the connection.
+    """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    __slots__ = ("_connection", "_deadline", "_owner", "endpoint")
+
+    # whether a minion's sockets of this kind have the keepalive that its options ask for
+    keepalive: ClassVar[bool] = True
+
+    def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         """Wait for the connection."""
         self.endpoint = endpoint
         self._connection: Connection | None = None
+        self._owner: WireOwner | None = owner
+        self._deadline: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
         """Write bytes as they are."""
@@ -127,25 +136,6 @@ class Carrier:
         if self._connection is not None:
             self._connection.resume_reading()
         return self._connection is not None
-
-
-class Wire(Carrier):
-    """The protocol of one connection; a transport's kind of wire adds its handshake and its frames.
-
-    `greet` begins the handshake and `received` takes bytes; they end it with `established`, then pass each message on
-    with `deliver`. `send` frames a message. A WireError out of `received` ends the connection.
-    """
-
-    __slots__ = ("_deadline", "_owner")
-
-    # whether a minion's sockets of this kind have the keepalive that its options ask for
-    keepalive: ClassVar[bool] = True
-
-    def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
-        """Wait for the connection."""
-        super().__init__(endpoint)
-        self._owner: WireOwner | None = owner
-        self._deadline: asyncio.TimerHandle | None = None
 
     def greet(self) -> None:
         """Begin the handshake."""
@@ -211,7 +201,6 @@ class Wire(Carrier):
             self._connection = None
 
     def _stop_deadline(self) -> None:
-        """Cancel the deadline of the handshake."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -1,17 +1,12 @@
 """Messages of the request port as bytes: what is inside, and who may read it.
 
-What every request needs has code of its own, here and in `evil_minions.protocol.keys`.
-All else is Salt's (salt.payload, salt.crypt), without the objects that Salt keeps for
-each minion: for ten thousand minions they would take gigabytes.
-Source: salt/channel/client.py of Salt 3008.5, AsyncReqChannel.
+What every request needs has code of its own, here and in `evil_minions.protocol.keys`. All else is Salt's (payload,
+crypt), without the objects that Salt keeps for each minion: for ten thousand minions they would take gigabytes.
 
 Salt's `dumps` has msgpack reserve a megabyte each time, which a worker's allocator fetches from the system and gives
 back: two requests to the kernel and a page to fill for half a kilobyte. What only Salt's own code knows goes there.
-Source: salt/payload.py of Salt 3008.5.
-
-Source: salt/minion.py and salt/pillar/__init__.py of Salt 3008.5, and requests recorded from a minion.
-
-Source: salt/crypt.py and salt/channel/client.py of Salt 3008.5.
+Source: salt/channel/client.py, crypt.py, minion.py, payload.py and pillar/__init__.py of Salt 3008.5, and requests
+recorded from a minion.
 """
 
 from __future__ import annotations

@@ -61,7 +61,6 @@ def _unpacker(limit: int) -> Any:
 
 
 def _frame(data: bytes) -> Frame:
-    """Take the bytes of a complete frame apart."""
     parser = _unpacker(len(data))
     mid, body = b"", b""
     try:
@@ -88,7 +87,6 @@ class _Partial:
     __slots__ = ("base", "held", "unpacker")
 
     def __init__(self, limit: int) -> None:
-        """Begin with nothing."""
         self.unpacker = _unpacker(limit)
         self.held = bytearray()
         self.base = 0

@@ -139,7 +139,6 @@ def _check_greeting(data: bytes) -> None:
 
 
 def _command(content: bytes) -> Command:
-    """Take the body of a command frame apart."""
     if not content or not content[0] or len(content) < 1 + content[0]:
         raise WireError("A command has no name.")
     end = 1 + content[0]

@@ -57,12 +57,10 @@ class Recording:
 
 
 def _event(data: dict[str, Any]) -> Event:
-    """Return an event of a file."""
     return Event(float(data["at"]), str(data["tag"]), data["data"])
 
 
 def _answer(data: dict[str, Any]) -> Answer:
-    """Return an answer of a file."""
     return Answer(
         fun=str(data["fun"]),
         args=tuple(data["args"]),

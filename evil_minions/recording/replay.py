@@ -66,7 +66,6 @@ class Timing:
 
 
 def _number(entry: dict[str, Any]) -> int:
-    """Return the place of a state in its run."""
     return int(entry.get("__run_num__", 0))
 
 
@@ -112,7 +111,6 @@ class _Recorded:
     """One recorded answer, taken apart for replay."""
 
     def __init__(self, answer: Answer, adapter: adapt.Adapter) -> None:
-        """Take it apart."""
         self.answer = answer
         self.run = steps(answer.value)
         self.value = adapter.template(answer.value, answer.jid)
@@ -220,7 +218,6 @@ class Replay:
 
 
 async def _sleep_until(moment: float) -> None:
-    """Wait until a time of the loop's clock."""
     await asyncio.sleep(max(0.0, moment - asyncio.get_running_loop().time()))
 
 

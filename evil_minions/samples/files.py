@@ -1,14 +1,13 @@
 """Raw samples of a fleet: comma-separated files that the workers write and anybody may read.
 
-Times are seconds since the epoch, durations seconds. Each worker has files of its own, so that nothing is shared.
-
-Times are seconds since the epoch, durations seconds.
+Times are seconds since the epoch, durations seconds. Each worker has files of its own, so that nothing is shared. The
+readers raise SampleError at a line that is no sample.
 """
 
 from __future__ import annotations
 
 import csv
-import re
+import io
 from dataclasses import fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, get_type_hints
@@ -27,8 +26,6 @@ AnyRow: TypeAlias = JobRow | TallyRow | ReturnRow | StartRow | DecisionRow
 
 
 _BUFFERED_ROWS: Final = 2000
-_SPECIAL: Final = re.compile('["\r\n]')
-_QUOTED: Final = re.compile('[,"\r\n]')
 
 
 _NAMES: Final[dict[type, str]] = {
@@ -47,11 +44,6 @@ def _text(value: object) -> str:
     return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
-def _quoted(cell: str) -> str:
-    """Return a cell with commas, quotes or line ends as the csv module reads it."""
-    return '"' + cell.replace('"', '""') + '"'
-
-
 class SampleWriter:
     """Writes the rows of one kind of one worker; they are on disk after `flush`."""
 
@@ -65,18 +57,17 @@ class SampleWriter:
         self._path = folder / f"{_NAMES[kind]}.{worker}.csv"
         names = [field.name for field in fields(kind)]
         self._values = attrgetter(*names)
-        self._lines: list[str] = [",".join(names) + "\n"]
+        self._kept = io.StringIO()
+        self._rows = 0
+        self._csv = csv.writer(self._kept, lineterminator="\n")
+        self._csv.writerow(names)
         self._write("w")
 
     def add(self, row: AnyRow) -> None:
         """Keep a row for the next flush."""
-        cells = [value if type(value) is str else _text(value) for value in self._values(row)]
-        line = ",".join(cells)
-        # next to no row needs quotes: one look at the line finds out
-        if line.count(",") >= len(cells) or _SPECIAL.search(line):
-            line = ",".join(_quoted(cell) if _QUOTED.search(cell) else cell for cell in cells)
-        self._lines.append(line + "\n")
-        if len(self._lines) >= _BUFFERED_ROWS:
+        self._csv.writerow([value if type(value) is str else _text(value) for value in self._values(row)])
+        self._rows += 1
+        if self._rows >= _BUFFERED_ROWS:
             self.flush()
 
     def flush(self) -> None:
@@ -86,19 +77,21 @@ class SampleWriter:
             SampleError: if the disk doesn't take it.
 
         """
-        if self._lines:
+        if self._rows:
             self._write("a")
 
     def _write(self, mode: str) -> None:
         """Write the lines kept to the file."""
         try:
             with self._path.open(mode) as file:
-                file.write("".join(self._lines))
+                file.write(self._kept.getvalue())
         except OSError as error:
             raise SampleError(
                 f"{self._path} can't be written ({error.strerror}): free space or another folder."
             ) from error
-        self._lines.clear()
+        self._kept.seek(0)
+        self._kept.truncate()
+        self._rows = 0
 
 
 def _read(folder: Path, kind: type[Row]) -> Iterator[Row]:
@@ -113,7 +106,6 @@ def _files(folder: Path, kind: type) -> list[Path]:
 
 
 def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
-    """Return the rows of one file."""
     types = get_type_hints(kind)
     with path.open(newline="") as file:
         for number, cells in enumerate(csv.DictReader(file), start=2):
@@ -127,22 +119,12 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
 
 
 def read_jobs(folder: Path) -> Iterator[JobRow]:
-    """Return the jobs that the workers saw, one row for each worker and job.
-
-    Raises:
-        SampleError: if a line isn't a sample.
-
-    """
+    """Return the jobs that the workers saw, one row for each worker and job."""
     return _read(folder, JobRow)
 
 
 def read_tallies(folder: Path) -> list[TallyRow]:
-    """Return what became of each job on the minions of each worker: the last row of each number.
-
-    Raises:
-        SampleError: if a line isn't a sample.
-
-    """
+    """Return what became of each job on the minions of each worker: the last row of each number."""
     found: list[TallyRow] = []
     for path in _files(folder, TallyRow):
         found += {row.number: row for row in _rows(path, TallyRow)}.values()
@@ -150,32 +132,17 @@ def read_tallies(folder: Path) -> list[TallyRow]:
 
 
 def read_returns(folder: Path) -> Iterator[ReturnRow]:
-    """Return the returns that are over.
-
-    Raises:
-        SampleError: if a line isn't a sample.
-
-    """
+    """Return the returns that are over."""
     return _read(folder, ReturnRow)
 
 
 def read_starts(folder: Path) -> Iterator[StartRow]:
-    """Return the minions that got ready.
-
-    Raises:
-        SampleError: if a line isn't a sample.
-
-    """
+    """Return the minions that got ready."""
     return _read(folder, StartRow)
 
 
 def read_decisions(folder: Path) -> Iterator[DecisionRow]:
-    """Return what minions with a behaviour decided on.
-
-    Raises:
-        SampleError: if a line isn't a sample.
-
-    """
+    """Return what minions with a behaviour decided on."""
     return _read(folder, DecisionRow)
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class RequestCounters:
-    """Counts of signing in, and of requests of every kind."""
+class Counters:
+    """Cumulative counts of one worker, or of a fleet."""
 
     auth_sent: int = 0
     auth_ok: int = 0
@@ -34,12 +34,6 @@ class RequestCounters:
     pillar_requests: int = 0
     pillar_ok: int = 0
     events_sent: int = 0
-
-
-@dataclass(slots=True)
-class JobCounters(RequestCounters):
-    """Counts of jobs and their returns."""
-
     # distinct pairs of job and minion
     returns: int = 0
     # tries to send a return
@@ -54,12 +48,6 @@ class JobCounters(RequestCounters):
     find_jobs: int = 0
     # distinct job ids
     publications: int = 0
-
-
-@dataclass(slots=True)
-class Counters(JobCounters):
-    """Cumulative counts of one worker, or of a fleet."""
-
     # how often a publication came to a minion, whoever it was for, and the bytes of these
     heard: int = 0
     heard_bytes: int = 0
@@ -124,13 +112,11 @@ class Tally:
         self.asked = self.stream = self.nth = 0
         self.targeted = self.reached = self.returns = self.acknowledged = self.given_up = self.ended = 0
 
-    def asks(self, index: int) -> bool:
-        """Count a minion that the job is for; return whether it was not counted yet."""
-        if self.asked >> index & 1:
-            return False
-        self.asked |= 1 << index
-        self.targeted += 1
-        return True
+    def asks(self, index: int) -> None:
+        """Count a minion that the job is for, once."""
+        if not self.asked >> index & 1:
+            self.asked |= 1 << index
+            self.targeted += 1
 
     def row(self) -> TallyRow:
         """Return the counts as of now."""

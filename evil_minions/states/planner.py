@@ -12,13 +12,13 @@ import socket
 import struct
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.payload
 
 from evil_minions.errors import CompilerError
+from evil_minions.functions.registry import ask_all
 from evil_minions.inventory.inventory import Target
 from evil_minions.states.run import SPREAD, Files, Leader, Run, StateHost, StatePlan, Step
 
@@ -81,14 +81,12 @@ class Compiler:
             raise
 
     async def _send(self, message: dict[str, Any]) -> None:
-        """Send a message."""
         data = salt.payload.dumps(message, use_bin_type=True)
         if self._writer is not None:
             self._writer.write(_LENGTH.pack(len(data)) + data)
             await self._writer.drain()
 
     async def _receive(self) -> dict[str, Any]:
-        """Return the next message."""
         if self._reader is None:
             raise CompilerError("The state compiler of the fleet was not started.")
         (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
@@ -110,18 +108,6 @@ class Compiler:
 
 
 _MOST_PLANS: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class StateRequest:
-    """What is to be run: a highstate, or the state files `mods`; `options` are the function's keywords."""
-
-    mods: tuple[str, ...] | None
-    options: Mapping[str, Any]
-
-    def key(self, opts: Any) -> str:
-        """Return what plans of the same request under the same options of the master have in common."""
-        return json.dumps([self.mods, self.options, opts], sort_keys=True, default=str)
 
 
 class Planner:
@@ -149,17 +135,18 @@ class Planner:
             CompilerError: if the compiling process fails.
 
         """
-        request = StateRequest(None if mods is None else tuple(mods), dict(options))
-        (opts,) = await host.ask_all([{"cmd": "_master_opts"}])
-        override = request.options.get("pillar")
+        (opts,) = await ask_all(host, [{"cmd": "_master_opts"}])
+        override = options.get("pillar")
         pillar = await host.fetch_pillar(override=override if isinstance(override, dict) else None)
-        key = request.key(opts)
+        # what the compiler is told, and what plans of the same request under the same options of the master share
+        request = {"mods": mods, "options": dict(options), "opts": opts}
+        key = json.dumps(request, sort_keys=True, default=str)
         with host.asking() as ask:
             held = self._caches.of(host.index)
             files = Files(host.id, host.grains, ask, held)
             run = Run(host, ask, call.rng, call, pillar, host.grains(), held, files)
             try:
-                plan = await self._complete(run, key, request, opts)
+                plan = await self._complete(run, key, request)
             finally:
                 self._caches.add(host.index, files.got)
         await asyncio.sleep(plan.pause * run.factor())
@@ -173,7 +160,7 @@ class Planner:
             ExchangeError: if the master doesn't answer.
 
         """
-        await host.ask_all([{"cmd": "_master_opts"}])
+        await ask_all(host, [{"cmd": "_master_opts"}])
         with host.asking() as ask:
             files = Files(host.id, host.grains, ask, self._caches.of(host.index))
             try:
@@ -182,7 +169,7 @@ class Planner:
             finally:
                 self._caches.add(host.index, files.got)
 
-    async def _complete(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:
+    async def _complete(self, run: Run, key: str, request: Mapping[str, Any]) -> StatePlan:
         """Make a run to its end, and return its plan. Every turn brings it a step further, or ends it."""
         while True:
             plan = self._find(run, key)
@@ -190,7 +177,7 @@ class Planner:
                 async with self._lead:
                     plan = self._find(run, key)
                     if plan is None:
-                        return await self._compiled(run, key, request, opts)
+                        return await self._compiled(run, key, request)
             if await self._follow(run, plan):
                 return plan
 
@@ -221,16 +208,14 @@ class Planner:
                 return False
         return True
 
-    async def _compiled(self, run: Run, key: str, request: StateRequest, opts: Any) -> StatePlan:
+    async def _compiled(self, run: Run, key: str, request: Mapping[str, Any]) -> StatePlan:
         """Have a run compiled, making its requests on the way; keep its plan."""
         host = run.host
         leader = Leader(run)
         end = await self._compiler.compile(
             {
+                **request,
                 "id": host.id,
-                "mods": request.mods,
-                "options": dict(request.options),
-                "opts": opts,
                 "grains": dict(run.grains),
                 "pillar": dict(run.pillar),
                 "held": [key for key in run.held if key[0] == "state"],

@@ -13,21 +13,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import salt.payload
-import salt.utils.stringutils
 
 from evil_minions.functions import job
-from evil_minions.functions.registry import Host
+from evil_minions.functions.registry import Host, fetch
 from evil_minions.inventory.inventory import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-
-    Ask = Callable[[Mapping[str, Any]], Awaitable[Any]]
     import random
-    from collections.abc import Awaitable, Callable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from evil_minions.functions.registry import Call
+    from evil_minions.functions.registry import Ask, Call
 
 NOTHING: Final[frozenset[Held]] = frozenset()
 
@@ -84,15 +79,10 @@ class Files:
         return key in self.got or key in self._held
 
     async def fetch(self, load: Mapping[str, Any], key: Held) -> bytes:
-        """Fetch a file part by part, up to an empty one."""
-        content = b""
-        while True:
-            part = await self._ask({**load, "cmd": "_serve_file", "loc": len(content)})
-            data = salt.utils.stringutils.to_bytes(part["data"]) if isinstance(part, dict) and "data" in part else b""
-            if not data:
-                self.got.add(key)
-                return content
-            content += data
+        """Fetch a file."""
+        content = await fetch(self._ask, load)
+        self.got.add(key)
+        return content
 
     async def cache(self, path: str, saltenv: str) -> bool | None:
         """Have a file: return whether it had to be fetched, None if the master has none."""
@@ -203,9 +193,6 @@ class StateHost(Host, Protocol):
     """A minion as a state run sees it."""
 
     index: int
-
-    def asking(self) -> AbstractContextManager[Ask]:
-        """Give a connection of its own, and what asks over it."""
 
     def is_meant(self, target: Target) -> bool:
         """Return whether a target matches this minion."""

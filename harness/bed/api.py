@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from harness.bed.master import Master
     from harness.bed.settings import Tree
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 READY_S = 60.0
 ANSWER_S = 10.0

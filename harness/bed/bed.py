@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from harness.bed.master import Master
     from harness.database.postgres import Postgres
     from harness.processes.monitor import Monitor
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 LOSSES: Final = {
     "monitor": "CPU and memory are not measured from then on: start it again.",
@@ -142,9 +142,7 @@ class Bed:
         publish_port = ports.take("publish", wanted.ports.publish)
         apis = wanted.api.processes if wanted.api else 0
         api_ports = [ports.take("API", wanted.ports.api if not number else None) for number in range(apis)]
-        self._processes = stack.enter_context(
-            Processes(settings.temporary_parent(wanted.temporary), keep=wanted.temporary.keep)
-        )
+        self._processes = stack.enter_context(Processes(settings.temporary_parent(wanted.temporary)))
         self.temporary = self._processes.folder
         self.monitor = self._start_monitor()
         home, log = self.temporary / "master", self.logs / "master.log"

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from evil_minions import Status
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -2,11 +2,6 @@
 
 Real, with everything of its own: configuration, keys, caches, sockets, ports. Every option that the bed does not need
 keeps Salt's default, so that what is measured is what a user would see.
-
-It goes through the master's queue to a worker and back, which an open port alone doesn't prove.
-
-Between two parts of such a batch no minion has anything to do, and a minion whose answer the master missed keeps its
-place until Salt's timeouts are over: only the master knows that more will come.
 """
 
 from __future__ import annotations
@@ -36,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.bed.settings import Tree
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 _Held = TypeVar("_Held")
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from harness.bed.master import Master
     from harness.bed.settings import Tree
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 READY_S = 90.0
 # killed at once: it would take ten seconds to stop, and has nothing to save

@@ -72,7 +72,7 @@ class Tree:
         """Return `environment` changed so that Python finds this tree's Salt, no other, and Salt the system's tools."""
         kept = {name: value for name, value in environment.items() if name not in DROPPED}
         kept |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONUNBUFFERED": "1", "PATH": _with_sbin(environment)}
-        # the fault handler lets a process that does not start tell its stack, see harness.processes.process
+        # the fault handler lets a process that does not start tell its stack, see harness.processes.processes
         kept["PYTHONFAULTHANDLER"] = "1"
         if self._installed():
             kept.pop("PYTHONPATH", None)
@@ -155,16 +155,6 @@ class PortSettings:
 
 
 @dataclass(frozen=True)
-class TemporarySettings:
-    """The folder of databases, caches, keys and sockets, which goes when the bed ends."""
-
-    # where it is made; None is the machine's own place for temporary folders
-    parent: Path | None = None
-    # whether it is left behind
-    keep: bool = False
-
-
-@dataclass(frozen=True)
 class BedSettings:
     """Settings of one bed."""
 
@@ -189,17 +179,19 @@ class BedSettings:
     # Salt's option of that name; the master, the fleet and real minions speak it
     transport: Transport = TRANSPORT
     ports: PortSettings = PortSettings()
-    temporary: TemporarySettings = TemporarySettings()
+    # where the folder of databases, caches, keys and sockets is made, which goes when the bed ends; None is the
+    # machine's own place for temporary folders
+    temporary: Path | None = None
 
     def minion_ids(self) -> list[str]:
         """Return the ids of the minions that the bed is made for."""
         return minion_ids(self.minions)
 
 
-def temporary_parent(wanted: TemporarySettings = TemporarySettings()) -> Path:
+def temporary_parent(wanted: Path | None = None) -> Path:
     """Return where the temporary folder is made: its path has to be short, as sockets lie below it."""
-    parent = wanted.parent or Path(tempfile.gettempdir())
-    if len(os.fsencode(parent.absolute())) > LONGEST_TEMPORARY and wanted.parent is None:
+    parent = wanted or Path(tempfile.gettempdir())
+    if len(os.fsencode(parent.absolute())) > LONGEST_TEMPORARY and wanted is None:
         return Path("/tmp")  # noqa: S108 - the warden makes a folder of an unpredictable name there
     return parent.absolute()
 

@@ -17,7 +17,7 @@ from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import TRANSPORT, WITHOUT_API
 from harness.commands import campaign, serve
 from harness.containers import options as containers
-from harness.errors import SettingsError
+from harness.errors import Faults, SettingsError
 from harness.load import coordinator
 from harness.paths import shown_path
 from harness.progress import Progress
@@ -26,26 +26,24 @@ from harness.report import verdict as verdicts
 from harness.results import comparison, repeats, runs
 from harness.results import result as results
 from harness.scenarios import scenario, thresholds
-from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from harness.figures import Figure
-    from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
 
 OK, MISSED = 0, 1
 """Exit codes of commands that came to their end."""
 
 
-def tell(folder: Path, found: Result, *, as_json: bool) -> int:
+def tell(finished: campaign.FinishedRun, *, as_json: bool) -> int:
     """Print what became of a run, and return the exit code."""
-    written = results.load(folder)
+    folder, found, written = finished.folder, finished.result, finished.written
     code = OK if found.passed and not written["disagrees"] else MISSED
     if as_json:
-        print((folder / "result.json").read_text(encoding="utf-8"), end="")
+        print(json.dumps(written, indent=1))
         return code
     width = max(len(figure.label) for figure in figures.FIGURES)
     for name, tree in found.trees.items():
@@ -96,18 +94,15 @@ def load(options: argparse.Namespace) -> int:
     changes = (options.minions, options.seed, options.transport, options.workers)
     where = (containers.settings(options), coordinator.settings(options), options.repeat, options.watch)
     trees = _trees(options.tree)
-    request = campaign.RunRequest(options.scenario, trees, options.folder, _command(options), *changes, *where)
+    command = shlex.join(["python", "-m", "harness", *options.words])
+    request = campaign.RunRequest(options.scenario, trees, options.folder, command, *changes, *where)
     finished = campaign.run(request, Progress(sys.stderr), datetime.now(UTC))
-    return tell(finished.folder, finished.result, as_json=options.json)
+    return tell(finished, as_json=options.json)
 
 
 def result(options: argparse.Namespace) -> int:
     """Compute a run's result again from its samples."""
-    folder = runs.find(options.run, options.folder)
-    found = results.compute(folder)
-    results.write(found, folder)
-    verification.record(folder, verification.verify(folder, found))
-    return tell(folder, found, as_json=options.json)
+    return tell(campaign.evaluate(runs.find(options.run, options.folder)), as_json=options.json)
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -197,20 +192,6 @@ def _trees(text: str) -> tuple[str, ...]:
     """Return the trees that `--tree` names; a folder may have a comma in its name."""
     words = [text] if Path(text).exists() else text.split(",")
     return tuple(tree for word in words for tree in (scenario.TREES if word == "both" else (word,)))
-
-
-def _command(options: argparse.Namespace) -> str:
-    """Return the command line that repeats a load run."""
-    words = ["python", "-m", "harness", "load", "--scenario", options.scenario, "--tree", options.tree]
-    for name in ("minions", "seed", "transport"):
-        if getattr(options, name) is not None:
-            words += [f"--{name}", str(getattr(options, name))]
-    words += [*containers.words(options), *coordinator.words(options)]
-    if options.repeat > 1:
-        words += ["--repeat", str(options.repeat)]
-    if options.workers > 1:
-        words += ["--workers", str(options.workers)]
-    return shlex.join(words)
 
 
 # where the beds of `up` have their folders

@@ -15,7 +15,7 @@ from harness.bed import fleet as fleets
 from harness.bed.settings import Tree
 from harness.choices import WITHOUT_API, minion_ids
 from harness.containers.backend import ContainerBackend
-from harness.errors import HarnessError, ScenarioError, SettingsError, disk_error
+from harness.errors import Faults, HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load import watch
 from harness.load.backend import Job
@@ -24,10 +24,10 @@ from harness.paths import TREES, shown_path
 from harness.report import page
 from harness.results import result, runs
 from harness.results import trees as known
-from harness.samples.files import read_clocks
+from harness.samples.files import read
+from harness.samples.rows import ClockSample
 from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
-from harness.scenarios.faults import Faults
 from harness.verify import verification
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a finished run left: its folder and its result."""
+    """What a finished run left: its folder, its result, and the content of `result.json`."""
 
     folder: Path
     result: Result
+    written: dict[str, Any]
 
 
 def find(tree: str) -> tuple[str, Path]:
@@ -190,7 +191,7 @@ def _run(
         "", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote, request.watch
     )
     _run_all(request, trees, template, facts, progress)
-    return FinishedRun(folder, _evaluate(folder, progress))
+    return evaluate(folder, progress)
 
 
 @contextlib.contextmanager
@@ -227,16 +228,17 @@ def _note_failed(folder: Path, problem: str) -> None:
         runs.end(folder, "failed", problem)
 
 
-def _evaluate(folder: Path, progress: Progress) -> Result:
-    """Write the result of a run, have it verified, and write the report."""
-    progress.show("working out the result")
-    found = result.compute(folder)
-    result.write(found, folder)
-    progress.show("verifying the result")
-    verification.record(folder, verification.verify(folder, found))
-    progress.show("writing the report")
-    page.write(folder)
-    return found
+def evaluate(folder: Path, progress: Progress | None = None) -> FinishedRun:
+    """Compute the result of a run, verify it, and write both; with `progress` write the report as well."""
+    if progress:
+        progress.show("working out and verifying the result")
+    verifier = verification.Verifier(folder)
+    found = result.compute(folder, verifier.look)
+    written = result.write(found, folder, verifier.found(found.trees).verdict)
+    if progress:
+        progress.show("writing the report")
+        page.write(folder, known=(written, found.first))
+    return FinishedRun(folder, found, written)
 
 
 def _run_all(
@@ -259,7 +261,7 @@ def _run_all(
         facts["trees"][name]["load_average"] = round(median(loads[name]), 2)
         _write_facts(folder, facts)
         load.run(job, progress, _place(request, progress), note)
-        others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read_clocks(job.samples) if clock.offset_s]
+        others = [f"{clock.name} {clock.offset_s:+.3f} s" for clock in read(job.samples, ClockSample) if clock.offset_s]
         if others:
             made.setdefault("clocks", {})[name] = ", ".join(others)
             _write_facts(folder, facts)
@@ -272,7 +274,7 @@ def _turns(trees: Sequence[str], repeats: int) -> list[tuple[int, str]]:
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
     """Write `environment.json`."""
-    (folder / "environment.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    (folder / known.ENVIRONMENT).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def _check_movable(trees: Mapping[str, Path]) -> None:

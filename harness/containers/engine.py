@@ -87,12 +87,11 @@ def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None
     """
     rows: list[ProcessSample] = []
     for number, (folder, ahead) in enumerate(folders):
-        if (folder / "processes.csv").exists():
-            latest = {(round(row.time - ahead), row.pid): row for row in samples.read_processes(folder)}
-            rows += [
-                ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
-                for (time, pid), row in latest.items()
-            ]
+        latest = {(round(row.time - ahead), row.pid): row for row in samples.read(folder, ProcessSample)}
+        rows += [
+            ProcessSample(float(time), row.role, number * APART + pid, row.cpu_s, row.rss_kb)
+            for (time, pid), row in latest.items()
+        ]
     file = SampleFile(output, ProcessSample)
     for row in sorted(rows, key=lambda row: row.time):
         file.write(row)

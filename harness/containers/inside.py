@@ -13,33 +13,32 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from harness.containers import roles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.containers.roles import Action
 
 
-class Answers:
-    """Writes answers, a line each, whichever thread they come from."""
-
-    def __init__(self, output: BinaryIO) -> None:
-        """Write to `output`."""
-        self._output = output
-        self._lock = threading.Lock()
-
-    def send(self, number: int, answer: Mapping[str, Any]) -> None:
-        """Write the answer to the request of this number."""
-        with self._lock:
-            self._output.write(json.dumps({"number": number, **answer}).encode() + b"\n")
-            self._output.flush()
+Send = Callable[[int, dict[str, Any]], None]
 
 
-def serve(requests: BinaryIO, answers: Answers) -> int:
+def sender(output: BinaryIO) -> Send:
+    """Return what writes the answer to the request of a number, whichever thread calls it."""
+    lock = threading.Lock()
+
+    def send(number: int, answer: dict[str, Any]) -> None:
+        with lock:
+            output.write(json.dumps({"number": number, **answer}).encode() + b"\n")
+            output.flush()
+
+    return send
+
+
+def serve(requests: BinaryIO, send: Send) -> int:
     """Take the role that the first request names, answer the others, and return the exit code at their end."""
     line = requests.readline()
     if not line:
@@ -49,25 +48,25 @@ def serve(requests: BinaryIO, answers: Answers) -> int:
         try:
             facts, actions = roles.ROLES[first["role"]](first, stack)
         except Exception as error:  # noqa: BLE001 - the harness gets any error as its answer
-            answers.send(first["number"], {"error": str(error) or type(error).__name__})
+            send(first["number"], {"error": str(error) or type(error).__name__})
             # keep the container until the harness has fetched the logs and closes the line
             requests.read()
             return 1
         actions = {"clock": lambda _: {"time": time.time()}, **actions}
-        answers.send(first["number"], facts)
+        send(first["number"], facts)
         for line in requests:
             request = json.loads(line)
             action = actions[request["do"]]
-            threading.Thread(target=_answer, args=(action, request, answers), daemon=True).start()
+            threading.Thread(target=_answer, args=(action, request, send), daemon=True).start()
     return 0
 
 
-def _answer(action: Action, request: dict[str, Any], answers: Answers) -> None:
+def _answer(action: Action, request: dict[str, Any], send: Send) -> None:
     try:
         answer = action(request)
     except Exception as error:  # noqa: BLE001 - as above
         answer = {"error": str(error) or type(error).__name__}
-    answers.send(request["number"], answer)
+    send(request["number"], answer)
 
 
 def main() -> int:
@@ -77,7 +76,7 @@ def main() -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return serve(sys.stdin.buffer, Answers(output))
+        return serve(sys.stdin.buffer, sender(output))
     except KeyboardInterrupt:
         return 0
 

@@ -1,12 +1,11 @@
 """Removes what a run made on engines of Docker: a process of the bed that outlives a harness that is killed.
 
-`python -m harness.containers.janitor --run RUN --engine URL` waits for SIGTERM, which the warden sends at the end of
+`python -m harness.containers.janitor RUN URL...` waits for SIGTERM, which the warden sends at the end of
 the bed, however that comes; then it removes every container, network and image that carries the run's label.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -51,12 +50,10 @@ def start(processes: Processes, logs: Path, run: str, engines: Sequence[str], se
     What is returned raises DockerError if something of the run could not be removed.
     """
     logs.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "harness.containers.janitor", "--run", run]
-    argv += [f"--engine={url}" for url in engines]
     log = logs / "janitor.out"
     command = Command(
         role="harness",
-        argv=argv,
+        argv=[sys.executable, "-m", "harness.containers.janitor", run, *engines],
         environment={**os.environ, "PYTHONPATH": str(ROOT)},
         output=log,
         layer=Layer.DATABASE,
@@ -77,14 +74,8 @@ def start(processes: Processes, logs: Path, run: str, engines: Sequence[str], se
     return stop
 
 
-def main(argv: Sequence[str]) -> int:
+def main(run: str, *engines: str) -> int:
     """Wait for SIGTERM, then clean up."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.containers.janitor", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--run", required=True, help="the run's label")
-    parser.add_argument("--engine", action="append", required=True, help="address of an engine; may be repeated")
-    options = parser.parse_args(argv)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     # loaded now, as there is little time when it has to clean up
     import docker  # noqa: F401, PLC0415 - slow to import, and most beds need none
@@ -92,9 +83,9 @@ def main(argv: Sequence[str]) -> int:
     print("ready", flush=True)
     signal.sigwait([signal.SIGTERM, signal.SIGINT])
     failed = False
-    for url in dict.fromkeys(options.engine):
+    for url in dict.fromkeys(engines):
         try:
-            problems = clean(url, options.run)
+            problems = clean(url, run)
         except DockerError as error:
             problems = [str(error)]
         for problem in problems:
@@ -104,4 +95,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

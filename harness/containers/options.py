@@ -61,15 +61,3 @@ def settings(options: argparse.Namespace) -> ContainerSettings | None:
         )
     found = ContainerSettings(engines=tuple(options.fleet_engine or ()), master_address=options.master_address or "")
     return dataclasses.replace(found, base=options.base or found.base, fleets=options.fleets or found.fleets)
-
-
-def words(options: argparse.Namespace) -> list[str]:
-    """Return these options as words of a command line."""
-    if not options.docker:
-        return []
-    found = ["--docker"]
-    for name in NAMES:
-        value = getattr(options, name)
-        for text in value if isinstance(value, list) else [value]:
-            found += [f"--{name.replace('_', '-')}", str(text)] if text is not None else []
-    return found

@@ -19,7 +19,7 @@ import yaml
 from harness.bed import Bed, BedSettings, api, fleet
 from harness.bed.bed import LOSSES
 from harness.bed.master import GRAIN
-from harness.bed.settings import PortSettings, TemporarySettings, Tree
+from harness.bed.settings import PortSettings, Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
 from harness.errors import PostgresError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from harness.load.clients import Locust
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 FOLDER = Path("/bed")
 LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"
@@ -122,7 +122,7 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         api=None,
         transport=request["transport"],
         ports=PortSettings(request=request["request_port"], publish=request["publish_port"]),
-        temporary=TemporarySettings(SHARED),
+        temporary=SHARED,
     )
     bed = stack.enter_context(Bed(settings))
 

@@ -6,7 +6,6 @@ removes it when the bed ends, even if the harness is killed.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import secrets
@@ -24,7 +23,7 @@ from harness.processes.command import Command, Layer
 from harness.processes.ports import HOST, listens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from docker import DockerClient
 
@@ -72,7 +71,7 @@ def start(place: Place) -> Postgres:
     log = place.log
     command = Command(
         role="postgres",
-        argv=[sys.executable, "-m", "harness.database.container", "--image", image, "--port", str(port)],
+        argv=[sys.executable, "-m", "harness.database.container", image, str(port)],
         environment={**place.environment, "PYTHONPATH": str(ROOT), PASSWORD_VARIABLE: postgres.password},
         output=log,
         layer=Layer.DATABASE,
@@ -112,24 +111,18 @@ def hold(client: DockerClient, image: str, port: int, password: str) -> None:
         container.remove(force=True, v=True)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(image: str, port: str) -> int:
     """Hold a container until SIGTERM."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.database.container", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--image", required=True, help="the image to run")
-    parser.add_argument("--port", type=int, required=True, help=f"the port on {HOST}")
-    options = parser.parse_args(argv)
     import docker  # noqa: PLC0415 - slow to import, and most beds need none
     from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
     try:
-        hold(docker.from_env(), options.image, options.port, os.environ[PASSWORD_VARIABLE])
+        hold(docker.from_env(), image, int(port), os.environ[PASSWORD_VARIABLE])
     except DockerException as error:
-        print(f"{options.image} can't be run: {error}", file=sys.stderr)
+        print(f"{image} can't be run: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -6,13 +6,11 @@ killed.
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 import signal
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import psycopg2
 from psycopg2 import sql
@@ -23,9 +21,6 @@ from harness.errors import PostgresError
 from harness.paths import ROOT
 from harness.processes import deadline
 from harness.processes.command import Command, Layer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VARIABLE = "HARNESS_PG_DSN"
 READY_S = 30.0
@@ -72,22 +67,17 @@ def hold(dsn: str, name: str) -> None:
     connection.close()
 
 
-def main(argv: Sequence[str]) -> int:
-    """Hold a database until SIGTERM."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.database.lease", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("name", help="database to create, and to drop at the end")
-    options = parser.parse_args(argv)
+def main(name: str) -> int:
+    """Hold the database `name` until SIGTERM."""
     # signals are blocked first: one between the creation and the wait must not prevent the drop
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
     try:
-        hold(os.environ[VARIABLE], options.name)
+        hold(os.environ[VARIABLE], name)
     except psycopg2.Error as error:
-        print(f"The database {options.name} can't be made or dropped: {first_line(error)}", file=sys.stderr)
+        print(f"The database {name} can't be made or dropped: {first_line(error)}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.processes.ports import Ports
-    from harness.processes.process import Process
-    from harness.processes.processes import Processes
+    from harness.processes.processes import Process, Processes
 
 NAME = "saltbed"
 ANSWER_S = 2.0

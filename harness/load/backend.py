@@ -148,7 +148,7 @@ class Backend(Protocol):
         """Bring all samples so far into the job's folder."""
 
     def read_cache(self, what: str, names: Sequence[str]) -> None:
-        """Write what the job cache holds of `names` into the samples; `harness.load.jobcache` has the kinds."""
+        """Write what the job cache holds of `names` into the samples; `harness.load.salt_side` has the kinds."""
 
     def running(self) -> list[str]:
         """Return the ids of the master's own jobs that are at work: its runners, and batches that it drives."""

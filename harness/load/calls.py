@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import requests
 
@@ -110,13 +110,6 @@ def arguments(clients: Clients) -> list[str]:
 
 # why salt-api refuses with 401 although the user has logged in: the permissions of another user would be needed
 _DENIED = re.compile(r"Authorization error|occurred for user")
-
-
-class Caller(Protocol):
-    """Makes calls of some kinds."""
-
-    def call(self, clients: Clients, number: int, expected: Expected) -> Answer:
-        """Make the call of this number of `clients`; failures are in the answer."""
 
 
 class ApiCaller:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.load.coordinator import Coordinator
     from harness.load.plan import Plan
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 # how long workers that have ended may be ahead of the process that directs them
 ALONE_S = 30.0
@@ -110,7 +110,6 @@ def commands(plan: Plan, port: int) -> list[Locust]:
     statistics = str(plan.samples / "locust")
     lead = [*base, "--users", str(plan.share.workers), "--spawn-rate", str(plan.share.workers), "--stop-timeout", "1"]
     lead += ["--only-summary", "--csv", statistics, "--csv-full-history"]
-    lead += ["--json-file", statistics]
     if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]
     lead += ["--master", "--expect-workers", str(plan.share.workers)]

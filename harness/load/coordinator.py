@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from harness.errors import PortError, RunError, SettingsError, StartError
 from harness.load.plan import to_values
-from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, Line, address_of, nonce_of, proof, shows, version
+from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, address_of, nonce_of, proof, shows, version
 from harness.paths import write_private
 from harness.processes.deadline import PAUSE_S, Deadline
+from harness.processes.line import Line
 from harness.scenarios.clients import OVER_API
 
 if TYPE_CHECKING:
@@ -128,15 +129,6 @@ def read_key(file: Path) -> str:
     return word
 
 
-def words(options: argparse.Namespace) -> list[str]:
-    """Return these options as words of a command line; a new key is another one the next time."""
-    found = []
-    for name in NAMES:
-        if getattr(options, name) is not None:
-            found += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
-    return found
-
-
 # for those who start workers by hand, beside a bed that takes its time
 JOIN_S = 300.0
 HELLO_S = 10.0
@@ -149,19 +141,18 @@ STRANGERS = 64
 FILES = ("requests", "logins", "clocks")
 
 
+@dataclass(eq=False)
 class RemoteWorker:
-    """One worker of another host."""
+    """One worker of another host: the line to it, its host's name, and its number once it has its part of the load."""
 
-    def __init__(self, line: Line, host: str) -> None:
-        """Take the connection and the host's name."""
-        self.line = line
-        self.host = host
-        self.number = -1
-        self.heard = Deadline(SILENT_S)
-        self.heard_at = time.time()
-        self.problem = ""
-        self.code: int | None = None
-        self.files: dict[str, TextIO] = {}
+    line: Line
+    host: str
+    number: int = -1
+    heard: Deadline = field(default_factory=lambda: Deadline(SILENT_S))
+    heard_at: float = field(default_factory=time.time)
+    problem: str = ""
+    code: int | None = None
+    files: dict[str, TextIO] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.bed.fleet import Fleet
     from harness.load.backend import Job
     from harness.load.clients import Locust
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 # where salt-api listens for workers of other hosts
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - its password is made anew for each bed
@@ -35,25 +35,29 @@ START_S = 30.0
 
 def rotate_keys(bed: Bed) -> None:
     """Have the bed's master rotate its publication key, and wait until it has; raise RunError if it does not."""
-    _run(bed, "rotate", ["harness.load.rotate", str(bed.master.config_dir), str(ROTATE_S)], ROTATE_S + START_S)
+    _run(bed, "rotate", ["rotate", str(ROTATE_S)], ROTATE_S + START_S)
 
 
 def read_cache(bed: Bed, what: str, names: Sequence[str]) -> None:
-    """Write what the master's job cache holds of `names`, see `harness.load.jobcache`, into the bed's samples."""
+    """Write what the master's job cache holds of `names`, see `harness.load.salt_side`, into the bed's samples."""
     asked = bed.temporary / what
     asked.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-    argv = ["harness.load.jobcache", str(bed.master.config_dir), what, str(asked), str(bed.samples / f"{what}.csv")]
-    _run(bed, "jobcache", argv, JOB_CACHE_S)
+    _run(bed, "jobcache", [what, str(asked), str(bed.samples / f"{what}.csv")], JOB_CACHE_S)
 
 
 def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
-    """Run a program to its end; raise RunError, with the last line that it printed, if it fails."""
+    """Run `harness.load.salt_side` to its end; raise RunError, with the last line that it printed, if it fails."""
     # a Salt with an environment of its own needs no path, but its own Python
     found = (bed.environment.get("PYTHONPATH"), str(ROOT))
     environment = {**bed.environment, "PYTHONPATH": os.pathsep.join(filter(None, found))}
-    process = bed.spawn(name, [bed.tree.python(), "-m", *argv], env=environment, role="harness")
+    process = bed.spawn(
+        name,
+        [bed.tree.python(), "-m", "harness.load.salt_side", str(bed.master.config_dir), *argv],
+        env=environment,
+        role="harness",
+    )
     if code := process.wait(seconds):
-        raise RunError(f"The program {argv[0]} failed (exit code {code}), see {process.log}: {process.tail(1)}")
+        raise RunError(f"The program {name} failed (exit code {code}), see {process.log}: {process.tail(1)}")
 
 
 class LocalBackend:

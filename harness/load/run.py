@@ -9,15 +9,14 @@ import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from evil_minions import read_jobs
+from evil_minions import JobRow
 from harness.errors import MasterError, RunError, SettingsError, StartError
 from harness.load.local import LocalBackend
 from harness.load.settling import SAMPLE_S, Queue, Recorder, accepted, runners, settle
 from harness.load.timeline import Player
 from harness.processes.deadline import Deadline, Patience
 from harness.samples import files
-from harness.samples import files as samples
-from harness.samples.rows import Timeline
+from harness.samples.rows import ClientSample, Timeline
 from harness.scenarios.fleet import network_targets
 
 if TYPE_CHECKING:
@@ -67,14 +66,14 @@ def run(
         if not in_time:
             backend.read_cache("accepted", job.scenario.asked.lines())
         backend.collect()
-        rows = list(samples.read_clients(job.samples))
+        rows = files.read(job.samples, ClientSample)
         clients_done = max((row.finished for row in rows), default=settled)
         backend.read_cache("kept", _jids(job))
         if started := runners(job, expected):
             backend.read_cache("runners", [one.line() for one in started])
         # before the bed ends: whatever happens to it then, the samples are complete
         timeline = Timeline(fleet_start, ready, load_start, clients_done, settled, in_time)
-        samples.write_timeline(job.samples, timeline)
+        files.write_timeline(job.samples, timeline)
         progress.show(f"{job.name}: stopping the bed")
     # the bed's monitor writes until the bed ends
     files.write(job.samples)
@@ -172,5 +171,5 @@ def _watch_clients(job: Job, recorder: Recorder, clients: Clients, player: Playe
 
 def _jids(job: Job) -> list[str]:
     """Return the ids of the jobs that clients asked for: accepted by the master, or seen by the fleet."""
-    seen = {row.jid for row in read_jobs(job.samples / "fleet") if row.fun in job.scenario.asked}
+    seen = {row.jid for row in files.read(job.samples, JobRow) if row.fun in job.scenario.asked}
     return sorted({*accepted(job), *seen})

@@ -15,7 +15,7 @@ from harness.processes import kernel
 from harness.processes.deadline import Deadline
 from harness.samples import files as samples
 from harness.samples.files import SampleFile
-from harness.samples.rows import FleetSample, MachineSample
+from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, MachineSample, RunnerSample
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from harness.load.backend import Backend, Fleet, Job
     from harness.progress import Progress
-    from harness.samples.rows import ClientSample
 
 
 class Recorder:
@@ -83,10 +82,14 @@ class Recorder:
         return sample
 
 
+# of the fleet's counters, those that are sampled
+COUNTERS = ("publications", "heard", "heard_bytes", "executions", "find_jobs", "returns", "return_sends",
+            "returns_acked", "returns_given_up")  # fmt: skip
+
+
 def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
     """Return the fleet's state as a sample taken at `when`, in seconds since the epoch."""
     status = fleet.status()
-    counters = status.counters
     return FleetSample(
         time=when,
         minions=status.minions,
@@ -96,16 +99,8 @@ def fleet_sample(fleet: Fleet, when: float) -> FleetSample:
         rss_kb=sum(process.rss_kb for process in status.processes),
         base_rss_kb=sum(process.base_rss_kb for process in status.processes),
         cpu_s=sum(process.cpu_s for process in status.processes),
-        publications=counters.publications,
-        heard=counters.heard,
-        heard_bytes=counters.heard_bytes,
-        executions=counters.executions,
-        find_jobs=counters.find_jobs,
-        returns=counters.returns,
-        return_sends=counters.return_sends,
-        returns_acked=counters.returns_acked,
-        returns_given_up=counters.returns_given_up,
         executing=status.executing,
+        **{name: getattr(status.counters, name) for name in COUNTERS},
     )
 
 
@@ -146,14 +141,14 @@ class Queue:
         started = runners(self._job, self._expected)
         if len(started) > self._ended:
             self._backend.read_cache("runners", [job.line() for job in started])
-            self._ended = len({row.jid for row in samples.read_runners(self._job.samples)})
+            self._ended = len({row.jid for row in samples.read(self._job.samples, RunnerSample)})
         return len(started) <= self._ended
 
 
 def accepted(job: Job) -> list[str]:
     """Return the ids of all jobs that the master accepted: those of its job cache, and those that clients were told."""
     told = (jid for row in _requests(job) if row.kind not in RUNNERS for jid in row.jids.split())
-    return sorted({*told, *(row.jid for row in samples.read_accepted(job.samples))})
+    return sorted({*told, *(row.jid for row in samples.read(job.samples, AcceptedJob))})
 
 
 def runners(job: Job, expected: Mapping[str, int]) -> list[RunnerJob]:
@@ -169,7 +164,7 @@ def runners(job: Job, expected: Mapping[str, int]) -> list[RunnerJob]:
 
 def _requests(job: Job) -> list[ClientSample]:
     """Return the requests so far; those of containers are fetched later, until then the job cache has to be enough."""
-    return list(samples.read_clients(job.samples)) if any(job.samples.glob("requests*.csv")) else []
+    return samples.read(job.samples, ClientSample)
 
 
 def at_work(sample: FleetSample) -> bool:

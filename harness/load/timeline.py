@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from harness.samples.files import SampleFile
 from harness.samples.rows import MomentSample
@@ -17,17 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from harness.load.backend import Backend
     from harness.scenarios.timeline import Moment
-
-
-class Master(Protocol):
-    """What can be done to a master; both return when it is done."""
-
-    def rotate_keys(self) -> None:
-        """Have the master rotate the key that it publishes with."""
-
-    def restart_master(self) -> None:
-        """Stop the master and start it again."""
 
 
 class Player:
@@ -40,7 +31,7 @@ class Player:
         self,
         moments: Iterable[Moment],
         ask: Callable[[dict[str, object]], dict[str, Any]],
-        master: Master,
+        master: Backend,
         folder: Path,
         clock: Callable[[], float] = time.time,
     ) -> None:

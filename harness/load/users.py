@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from locust.env import Environment
     from locust.rpc import Message
 
-    from harness.load.calls import Caller
     from harness.scenarios.clients import Clients, Request
 
 PLAN = plans.from_environment()
@@ -74,7 +73,7 @@ class Load:
         self.sessions = Sessions(api.urls, api.user, api.password, api.eauth, SCENARIO.users, self.note)
         over_api = ApiCaller(self.sessions, self.over)
         typed = CliCaller(PLAN.commands, PLAN.command_environment, self.sessions.user, self.over)
-        self.callers: dict[str, Caller] = {API: over_api, RUNNER: over_api, CLI: typed, SALT_RUN: typed}
+        self.callers: dict[str, ApiCaller | CliCaller] = {API: over_api, RUNNER: over_api, CLI: typed, SALT_RUN: typed}
 
     def note(self, sample: LoginSample) -> None:
         """Write what became of a user's log-in."""

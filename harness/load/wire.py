@@ -24,12 +24,9 @@ error counts as none: the clocks of two containers on one machine are the same.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import json
-import select
-import socket
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -78,7 +75,6 @@ def measure(ask: Callable[[], float], rounds: int = ROUNDS, clock: Callable[[], 
 
 PORT = 4700
 PACKAGE = Path(__file__).resolve().parents[1]
-LONGEST = 64 * 2**20
 LONGEST_HELLO = 4096
 """The longest message that is taken of somebody who has not shown the key."""
 BED, WORKER = "bed", "worker"
@@ -120,54 +116,3 @@ def nonce_of(message: dict[str, Any]) -> str:
     if not isinstance(nonce, str):
         raise ConnectionError("the other end sends something else")
     return nonce
-
-
-class Line:
-    """One connection, with whole messages."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        """Take a connection."""
-        self._socket = connection
-        self._received = b""
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Send a message. Raises OSError if nobody takes it."""
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self, seconds: float, longest: int = LONGEST) -> dict[str, Any]:
-        """Return the next message, of at most `longest` bytes.
-
-        Raises TimeoutError if none has come after `seconds`, OSError if none can come, or if what comes is none.
-        """
-        deadline = time.monotonic() + seconds
-        while b"\n" not in self._received:
-            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            chunk = self._socket.recv(65_536)
-            if not chunk:
-                raise ConnectionError("the other end hung up")
-            self._received += chunk
-            if len(self._received) > longest:
-                raise ConnectionError("the other end sends something else")
-        line, _, self._received = self._received.partition(b"\n")
-        self._socket.settimeout(None)
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConnectionError("the other end sends something else") from error
-        if not isinstance(message, dict):
-            raise ConnectionError("the other end sends something else")
-        return message
-
-    def gone(self) -> bool:
-        """Say whether the other end has hung up."""
-        ready = select.select([self._socket], [], [], 0.0)[0]
-        try:
-            return bool(ready) and len(self._socket.recv(1, socket.MSG_PEEK)) == 0
-        except OSError:
-            return True
-
-    def close(self) -> None:
-        """Hang up, also on a thread that waits for a message."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()

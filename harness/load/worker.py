@@ -22,16 +22,17 @@ from harness.errors import RunError, SettingsError
 from harness.load import plan as plans
 from harness.load.clients import LOCUST
 from harness.load.coordinator import FILES, HELLO_S, Remote
-from harness.load.wire import BED, LONGEST_HELLO, WORKER, Line, address_of, nonce_of, proof, shows, version
+from harness.load.wire import BED, LONGEST_HELLO, WORKER, address_of, nonce_of, proof, shows, version
 from harness.paths import ROOT
 from harness.processes.command import Command
+from harness.processes.line import Line
 from harness.processes.processes import Processes
 from harness.scenarios import scenario as scenarios
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 BEAT_S = 1.0
 # between two tries to find a bed

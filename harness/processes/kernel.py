@@ -1,7 +1,5 @@
 """What the kernel knows of processes: who descends from whom, who has ended; and signals to them.
 
-Only the standard library is imported: the warden and the reaper of a bed stay small.
-
 A process that is killed can't note its end; so a later one asks whether the process of a mark still runs.
 A host's name does not say which machine that is: many are called `debian`. What does is the id of its boot, which the
 kernel draws at random, and that of the machine, which the system drew when it was installed. Numbers of processes
@@ -22,7 +20,6 @@ import signal
 import time
 import warnings
 from dataclasses import dataclass
-from os import sysconf
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -31,7 +28,7 @@ import psutil
 from harness.samples.rows import MachineSample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 MACHINE = Path("/etc/machine-id")
@@ -120,27 +117,12 @@ def prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl failed")
 
 
-def processes() -> Iterator[tuple[int, int]]:
-    """Yield every process of the machine with its parent."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                # the name of a command may hold spaces and parentheses, so the fields are counted from its end
-                fields = Path(entry.path, "stat").read_bytes().rpartition(b")")[2].split()
-                yield int(entry.name), int(fields[1])
-
-
-def descendants(root: int) -> set[int]:
-    """Return the processes below `root`."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in processes():
-        children.setdefault(parent, []).append(pid)
-    found: set[int] = set()
-    new = list(children.get(root, []))
-    while new:
-        found.update(new)
-        new = [child for pid in new for child in children.get(pid, []) if child not in found]
-    return found
+def descendants(root: int, *, recursive: bool = True) -> set[int]:
+    """Return the processes below `root`; only its children unless `recursive`."""
+    try:
+        return {process.pid for process in psutil.Process(root).children(recursive=recursive)}
+    except psutil.NoSuchProcess:
+        return set()
 
 
 def reap() -> dict[int, int]:
@@ -163,7 +145,7 @@ def kill_children() -> None:
     end = time.monotonic() + KILL_S
     me = os.getpid()
     while time.monotonic() < end:
-        children = [pid for pid, parent in processes() if parent == me]
+        children = descendants(me, recursive=False)
         if not children:
             return
         send(children, signal.SIGKILL)
@@ -178,16 +160,8 @@ def send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-CLOCK_TICK_S = 1 / sysconf("SC_CLK_TCK")
-STATES = {
-    "R": "running",
-    "S": "sleeping",
-    "D": "waiting for a disk",
-    "T": "stopped",
-    "t": "stopped by a debugger",
-    "Z": "ended",
-    "X": "ended",
-}
+STOPPED = {psutil.STATUS_STOPPED: "stopped", psutil.STATUS_TRACING_STOP: "stopped by a debugger"}
+STATES = {**STOPPED, psutil.STATUS_DISK_SLEEP: "waiting for a disk"}
 NAME = re.compile(r"[A-Za-z][\w.-]*")
 # how many kinds of descendants are told
 TOLD = 6
@@ -206,7 +180,7 @@ class Vitals:
     @property
     def halted(self) -> bool:
         """Return whether a signal or a debugger has stopped it."""
-        return self.state in {STATES["T"], STATES["t"]}
+        return self.state in STOPPED.values()
 
     @property
     def text(self) -> str:
@@ -217,21 +191,16 @@ class Vitals:
 
 def read(pid: int) -> Vitals | None:
     """Return what a process is doing, None if there is none of this number."""
-    folder = Path("/proc", str(pid))
     try:
-        name, _, rest = folder.joinpath("stat").read_text(encoding="ascii", errors="replace").rpartition(")")
-    except (FileNotFoundError, ProcessLookupError):
+        process = psutil.Process(pid)
+        with process.oneshot():
+            state, times = process.status(), process.cpu_times()
+            name = _title(process.cmdline()) or process.name()
+            channel = "" if state == psutil.STATUS_RUNNING else _channel(pid)
+            used = times.user + times.system + times.children_user + times.children_system
+            return Vitals(pid, name, STATES.get(state, state), used, channel)
+    except psutil.NoSuchProcess:
         return None
-    fields = rest.split()
-    ticks = sum(map(int, fields[11:15]))
-    state = STATES.get(fields[0], fields[0])
-    return Vitals(
-        pid,
-        _title(folder) or name.partition("(")[2],
-        state,
-        ticks * CLOCK_TICK_S,
-        _channel(folder) if fields[0] != "R" else "",
-    )
 
 
 def family(pid: int) -> list[Vitals]:
@@ -267,19 +236,18 @@ def _together(same: list[Vitals]) -> str:
     return f"{count}{first.name} {first.text}"
 
 
-def _title(folder: Path) -> str:
+def _title(command: list[str]) -> str:
     """Return the last word of a process's title if it is one: Salt and PostgreSQL name their processes there."""
-    with contextlib.suppress(OSError):
-        words = folder.joinpath("cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").split()
-        if len(words) > 1 and NAME.fullmatch(words[-1]):
-            # of several workers the number tells nothing
-            return re.sub(r"(-\d+|\..*)$", "", words[-1])
+    words = " ".join(command).split()
+    if len(words) > 1 and NAME.fullmatch(words[-1]):
+        # of several workers the number tells nothing
+        return re.sub(r"(-\d+|\..*)$", "", words[-1])
     return ""
 
 
-def _channel(folder: Path) -> str:
+def _channel(pid: int) -> str:
     """Return the kernel's function that a process waits in, "" where that isn't told."""
     with contextlib.suppress(OSError):
-        text = folder.joinpath("wchan").read_text(encoding="ascii").strip()
+        text = Path("/proc", str(pid), "wchan").read_text(encoding="ascii").strip()
         return "" if text == "0" else text
     return ""

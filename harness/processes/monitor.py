@@ -11,7 +11,6 @@ bed. `rss_kb` counts shared pages in each process.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -30,9 +29,9 @@ from harness.samples.files import SampleFile
 from harness.samples.rows import ProcessSample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 INTERVAL_S = 1.0
 FILE = "processes.csv"
@@ -218,38 +217,24 @@ class Monitor:
 
 def command(warden: int, folder: Path, samples: Path) -> list[str]:
     """Return the command line that watches the processes of a warden, whose temporary folder is `folder`."""
-    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(warden), "--folder", str(folder)]
-    return [*argv, "--output", str(samples / FILE)]
+    roster, output = folder / ROSTER, samples / FILE
+    return [sys.executable, "-m", "harness.processes.monitor", str(warden), str(roster), str(output)]
 
 
-def main(argv: Sequence[str]) -> int:
-    """Write samples until SIGTERM."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.processes.monitor", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--warden", type=int, required=True, help="process id of the warden")
-    parser.add_argument(
-        "--folder", type=Path, required=True, help="the bed's temporary folder, with the warden's roster"
-    )
-    parser.add_argument("--output", type=Path, required=True, help="file to write")
-    options = parser.parse_args(argv)
+def main(warden: str, roster: str, output: str) -> int:
+    """Write samples of the processes below the warden, with the roles of its roster, until SIGTERM."""
     # not signal.sigtimedwait: after a SIGSTOP and a SIGCONT it reports a signal although none has come
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        watch(
-            options.warden,
-            options.folder / ROSTER,
-            options.output,
-            lambda seconds: bool(select.select([woken], [], [], seconds)[0]),
-        )
+        watch(int(warden), Path(roster), Path(output), lambda seconds: bool(select.select([woken], [], [], seconds)[0]))
     except (OSError, psutil.NoSuchProcess) as error:
-        print(f"No more samples in {options.output}: {error}", file=sys.stderr)
+        print(f"No more samples in {output}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

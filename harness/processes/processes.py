@@ -1,7 +1,6 @@
-"""The processes of a bed, as the harness sees them.
+"""The processes of a bed, as the harness sees them: the warden is their parent, and is asked for everything.
 
-They belong to the warden, a process that outlives the harness for as long as it takes to stop them;
-`harness.processes.warden` says why.
+It outlives the harness for as long as it takes to stop them; `harness.processes.warden` says why.
 
 Nobody waits for a master, a database or a monitor to end, so nobody would notice, and figures measured after such an
 end would be wrong without a sign of it. So the processes are checked often.
@@ -10,9 +9,11 @@ end would be wrong without a sign of it. So the processes are checked often.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import re
+import resource
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -24,17 +25,148 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
-from harness.errors import ProcessError, StartError, WardenError, disk_error
+from harness.errors import ProcessError, StartError, WardenError, disk_error, end_error
 from harness.paths import ROOT
 from harness.processes import kernel, warden
-from harness.processes.deadline import SLICE_S, Deadline
-from harness.processes.process import Process
+from harness.processes.command import tail
+from harness.processes.deadline import SLICE_S, Deadline, Patience
+from harness.processes.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from harness.processes.command import Command, User
+
+# how long a process may take to write its stack, and how many calls of it are shown
+STACK_S = 5.0
+CALLS = 8
+FATAL = "PYTHONFAULTHANDLER"
+
+
+def calls(text: str) -> str:
+    """Return the innermost calls out of what Python's fault handler wrote, "" if there are none."""
+    found = re.search(r"Current thread .*\n((?:  File .*\n?)+)", text)
+    return "\n".join(found[1].splitlines()[:CALLS]) if found else ""
+
+
+class Process:
+    """A process of the bed."""
+
+    def __init__(self, owner: Processes, name: str, pid: int, command: Command) -> None:
+        """Take what the warden said of a process that it started by `command`."""
+        self._owner = owner
+        # not looked up in the process: Salt writes its title over its environment
+        self._tells = FATAL in command.environment
+        self.name = name
+        self.pid = pid
+        self.command = command
+        self.log = command.output
+        # whether its end is wanted
+        self.stopped = False
+
+    def code(self) -> int | None:
+        """Return the exit code (minus the signal that ended it), None while it runs."""
+        code: int | None = self._owner.request({"do": "state", "pid": self.pid})["code"]
+        return code
+
+    def running(self) -> bool:
+        """Say whether it runs."""
+        return self.code() is None
+
+    def check(self, log: Path | None = None) -> None:
+        """Raise StartError, with when and how and the last lines of its log, if it has ended."""
+        answer = self._owner.request({"do": "state", "pid": self.pid})
+        if answer["code"] is not None:
+            path = log if log and tail(log) else self.log
+            raise end_error(self.name, answer["code"], path, tail(path), answer["ended"])
+
+    def patience(self, seconds: float) -> Patience:
+        """Return a deadline for what takes `seconds` on a quiet machine, longer as long as the process is at work."""
+        return Patience(seconds, lambda: kernel.cpu_s(self.pid))
+
+    def wait(self, seconds: float) -> int:
+        """Wait for its end and return the exit code.
+
+        Raises ProcessError if it runs on for longer than `seconds`, which grow as told by `patience`.
+        """
+        deadline = self.patience(seconds)
+        code = self.code()
+        if code is None:
+            try:
+                handle = os.pidfd_open(self.pid)
+            except ProcessLookupError:
+                pass
+            else:
+                try:
+                    # not select: a load run has more than a thousand descriptors
+                    poll = select.poll()
+                    poll.register(handle, select.POLLIN)
+                    while not poll.poll(min(SLICE_S, deadline.left()) * 1000) and not deadline.passed():
+                        pass
+                finally:
+                    os.close(handle)
+            code = self.code()
+        if code is None:
+            raise ProcessError(
+                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {kernel.told(self.pid)}; "
+                f"see {self.log}."
+            )
+        return code
+
+    def late(self, what: str, deadline: Deadline, log: Path | None = None) -> str:
+        """Return the text of an error: the process was waited for in vain; what it was doing, and the end of its log.
+
+        `what` is the beginning, such as "The master does not answer". A Python process is ended: that is how its stack
+        is had.
+        """
+        doing = kernel.told(self.pid)
+        path = log if log and tail(log) else self.log
+        last = tail(path)
+        end = f"The last lines of {path} are:\n{last}" if last else f"Its log {path} is empty."
+        stack = self.stack()
+        said = f"\nIts stack, the latest call first:\n{stack}" if stack else ""
+        return f"{what} after {deadline.waited()}. Process {self.pid}, when last seen: {doing}. {end}{said}"
+
+    def stack(self) -> str:
+        """End a Python process that was started with PYTHONFAULTHANDLER, and return the stack that it leaves.
+
+        Returns "" if it is no such process, or leaves none.
+        """
+        if not self._tells:
+            return ""
+        try:
+            # no core dump
+            resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, resource.prlimit(self.pid, resource.RLIMIT_CORE)[1]))
+            before = self.log.stat().st_size
+        except OSError:
+            return ""
+        self.signal(signal.SIGABRT)
+        deadline = Deadline(STACK_S)
+        while self.running() and not deadline.passed():
+            time.sleep(SLICE_S / 10)
+        with self.log.open("rb") as log:
+            log.seek(before)
+            return calls(log.read().decode(errors="replace"))
+
+    def stop(self, seconds: float = 10.0) -> int:
+        """Ask it to stop, kill it and its descendants after `seconds`, and return the exit code."""
+        self.stopped = True
+        code: int | None = self._owner.request({"do": "stop", "pid": self.pid, "seconds": seconds}, seconds)["code"]
+        if code is None:
+            raise ProcessError(
+                f"{self.name} (process {self.pid}) can't be killed: it hangs in the kernel; see {self.log}."
+            )
+        return code
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        self._owner.request({"do": "signal", "pid": self.pid, "signal": int(number)})
+
+    def tail(self, lines: int = 5) -> str:
+        """Return the last lines that it printed."""
+        return tail(self.log, lines)
+
 
 # on a quiet machine: how long a process may be stopped, or give no sign of life
 SILENT_S = 15.0
@@ -126,10 +258,9 @@ ENDED = "The warden of this bed (process {}) was ended from outside, and the bed
 class Processes:
     """All processes of one bed, and its temporary folder; a context manager that leaves nothing behind."""
 
-    def __init__(self, temporary: Path, *, keep: bool = False) -> None:
-        """Make the temporary folder below `temporary`; `keep` leaves it there at the end."""
+    def __init__(self, temporary: Path) -> None:
+        """Make the temporary folder below `temporary`."""
         self._temporary = temporary
-        self._keep = keep
         self._lock = threading.Lock()
         self._number = 0
         self.folder = Path()
@@ -140,16 +271,8 @@ class Processes:
         """Start the warden."""
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        argv = [
-            sys.executable,
-            "-m",
-            "harness.processes.warden",
-            "--control",
-            str(theirs.fileno()),
-            "--harness",
-            str(os.getpid()),
-        ]
-        argv += ["--temporary", str(self._temporary.absolute()), *["--keep"] * self._keep]
+        argv = [sys.executable, "-m", "harness.processes.warden", str(theirs.fileno()), str(os.getpid())]
+        argv += [str(self._temporary.absolute())]
         with theirs:
             self._reaper = subprocess.Popen(
                 argv,
@@ -162,8 +285,7 @@ class Processes:
                 start_new_session=True,
             )
         self.reaper = self._reaper.pid
-        self._socket = ours
-        self._received = b""
+        self._line = Line(ours)
         try:
             answer = self._read(ANSWER_S)
         except BaseException:
@@ -198,31 +320,19 @@ class Processes:
 
     def _leave(self) -> None:
         """Let go of the warden, which stops everything on its own, and wait until it has."""
-        self._socket.close()
+        self._line.close()
         self._reaper.wait(CLOSE_S + REMOVE_S)
 
     def _read(self, seconds: float) -> dict[str, Any]:
         """Return the warden's next answer, for which it has `seconds` on a quiet machine."""
-        deadline = Deadline(seconds)
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        while b"\n" not in self._received:
-            if not poll.poll(min(SLICE_S, deadline.left()) * 1000):
-                if deadline.passed():
-                    raise WardenError(
-                        f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
-                    )
-                continue
-            try:
-                more = self._socket.recv(65_536)
-            except OSError as error:
-                raise WardenError(ENDED.format(self.warden)) from error
-            if not more:
-                raise WardenError(ENDED.format(self.warden))
-            self._received += more
-        line, _, self._received = self._received.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        try:
+            return self._line.receive(seconds)
+        except TimeoutError as error:
+            raise WardenError(
+                f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
+            ) from error
+        except OSError as error:
+            raise WardenError(ENDED.format(self.warden)) from error
 
     def request(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Send a request to the warden and return its answer, for which it may take `seconds` longer than usual."""
@@ -230,8 +340,7 @@ class Processes:
             self._number += 1
             number = self._number
             try:
-                self._socket.settimeout(ANSWER_S)
-                self._socket.sendall(json.dumps({"number": number, **request}).encode() + b"\n")
+                self._line.send({"number": number, **request}, ANSWER_S)
             except OSError as error:
                 raise WardenError(ENDED.format(self.warden)) from error
             answer = self._read(seconds + ANSWER_S + kernel.KILL_S)

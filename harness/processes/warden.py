@@ -10,8 +10,7 @@ their own children along.
 Rejected: process groups alone (Salt's jobs and PostgreSQL's backends leave theirs), PR_SET_PDEATHSIG alone (not
 inherited by children), PID namespaces (need privileges).
 
-Only the standard library is imported, to keep both processes small. Requests and answers are JSON, one line each, see
-`Warden.answer`.
+Requests and answers are JSON, one line each, see `Warden.answer`.
 
 A process whose parent died, and that left its group and its session, arrives here: the reaper is a child subreaper,
 which the kernel makes the parent of orphans.
@@ -19,7 +18,6 @@ which the kernel makes the parent of orphans.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -44,7 +42,6 @@ from harness.processes.kernel import (
     descendants,
     kill_children,
     prctl,
-    processes,
     reap,
     send,
 )
@@ -65,7 +62,7 @@ def wait_for(warden: int) -> None:
     end = time.monotonic() + ASK_S
     asked: set[int] = set()
     # a warden that was killed leaves processes that the kernel has told to stop, and orphans that it has not
-    while time.monotonic() < end and (left := {pid for pid, parent in processes() if parent == os.getpid()}):
+    while time.monotonic() < end and (left := descendants(os.getpid(), recursive=False)):
         send(left - asked, signal.SIGTERM)
         asked |= left
         signal.sigtimedwait([signal.SIGCHLD], TICK_S)
@@ -243,20 +240,15 @@ def work(control: socket.socket, harness: int, folder: Path, parent: int) -> Non
         warden.stop_all()
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make the folder, start the warden, wait for its end as its reaper, and remove the folder."""
-    parser = argparse.ArgumentParser(
-        prog="python -m harness.processes.warden", description=(__doc__ or "").partition("\n")[0]
-    )
-    parser.add_argument("--control", type=int, required=True, help="file descriptor of a stream socket to the harness")
-    parser.add_argument("--harness", type=int, required=True, help="process id of the harness")
-    parser.add_argument("--temporary", type=Path, required=True, help="where to make the bed's temporary folder")
-    parser.add_argument("--keep", action="store_true", help="leave the temporary folder")
-    options = parser.parse_args(argv)
-    control = socket.socket(fileno=options.control)
+def main(control_fd: str, harness_pid: str, temporary: str) -> int:
+    """Make the folder, start the warden, wait for its end as its reaper, and remove the folder.
+
+    `control_fd` is a stream socket to the harness, `temporary` where the folder is made.
+    """
+    control = socket.socket(fileno=int(control_fd))
     try:
-        harness = os.pidfd_open(options.harness)
-        folder = Path(tempfile.mkdtemp(prefix="saltbed-", dir=options.temporary))
+        harness = os.pidfd_open(int(harness_pid))
+        folder = Path(tempfile.mkdtemp(prefix="saltbed-", dir=temporary))
     except OSError as error:
         control.sendall(line({"errno": error.errno, "error": str(error)}))
         return 1
@@ -274,8 +266,7 @@ def main(argv: Sequence[str]) -> int:
             wait_for(warden)
     finally:
         # by the last of the two processes
-        if not options.keep:
-            remove(folder)
+        remove(folder)
     return 0
 
 
@@ -288,4 +279,4 @@ def remove(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -18,7 +18,7 @@ from harness.report.rows import against_rows, number, row
 from harness.report.series import cpu_rows, used_by_role
 from harness.results import differences, evidence, repeats, runs
 from harness.results import result as results
-from harness.results import trees as known
+from harness.results import trees as facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def facts(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
     found = []
     for group, entries in machine.items():
         if group == "trees":
-            found += [("tree", known.told(name, tree)) for name, tree in entries.items()]
+            found += [("tree", facts_of.told(name, tree)) for name, tree in entries.items()]
         elif isinstance(entries, dict):
             found += [(name.replace("_", " "), _said(value)) for name, value in entries.items()]
     return found
@@ -88,7 +88,7 @@ def conditions(trees: list[str], machine: Mapping[str, Any], runs: int = 1) -> s
         # that of a later tree has the end of the one before in it
         busy = next(iter(loads.values())) > cores
         said[-1] += ": the machine was busy, so treat differences in time as noise." if busy else "."
-    said += [f"{known.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
+    said += [f"{facts_of.told(name, tree)}." for name, tree in machine.get("trees", {}).items() if tree.get("edited")]
     return " ".join(said)
 
 
@@ -141,13 +141,25 @@ CARDS = (
 ERRORS = 6
 
 
-def write(folder: Path, against: Comparison | None = None) -> Path:
-    """Write the report of the run in `folder` from its `result.json` and samples, and return its path.
+def write(
+    folder: Path,
+    against: Comparison | None = None,
+    known: tuple[Mapping[str, Any], Mapping[str, Evidence]] | None = None,
+) -> Path:
+    """Write the report of the run in `folder` and return its path.
 
-    With `against` the page shows how the run compares to an earlier one.
+    It is made of `known`: the content of `result.json` and the samples of each tree's first repeat, which are read
+    unless the caller has them. With `against` the page shows how the run compares to an earlier one.
+    Raises SettingsError if the run has no result.
     """
+    result = known[0] if known else results.load(folder)
+    samples = (
+        known[1]
+        if known
+        else {tree: evidence.read(runs.place(folder, tree, 1) / "samples") for tree in result["trees"]}
+    )
     path = folder / FILE
-    path.write_text(render(folder, against), encoding="utf-8")
+    path.write_text(render(result, samples, facts_of.environment(folder), against), encoding="utf-8")
     return path
 
 
@@ -164,15 +176,18 @@ def mark(folder: Path) -> None:
     path.write_text(text.replace("<main>\n", f"<main>\n{box}\n", 1), encoding="utf-8")
 
 
-def render(folder: Path, against: Comparison | None = None) -> str:
-    """Return the page of the run in `folder`. Raises SettingsError if the run has no result."""
-    result = results.load(folder)
+def render(
+    result: Mapping[str, Any],
+    samples: Mapping[str, Evidence],
+    machine: Mapping[str, Any],
+    against: Comparison | None = None,
+) -> str:
+    """Return the page of a run: its `result.json`, samples of each tree, and what it recorded of its machine."""
     trees: dict[str, dict[str, Any]] = result["trees"]
     each: list[dict[str, dict[str, Any]]] = result["repeats"]
     pairs = [differences.from_dict(pair) for pair in result["differences"]]
     # pictures, errors and moments are those of the first repeat
-    samples = {tree: _grouped(evidence.read(runs.place(folder, tree, 1) / "samples")) for tree in trees}
-    machine = _environment(folder)
+    samples = {tree: _grouped(found) for tree, found in samples.items()}
     totals = {tree: repeats.totals([one[tree] for one in each]) for tree in trees}
     verdicts = [verdict.of_tree(tree, values) for tree, values in totals.items()]
     roles = sorted({process.role for tree in samples.values() for process in tree.processes}, key=theme.order)
@@ -271,12 +286,3 @@ def _grouped(samples: Evidence) -> Evidence:
     """Return the samples with the roles that the page shows."""
     rows = [dataclasses.replace(row, role=theme.group(row.role)) for row in samples.processes]
     return dataclasses.replace(samples, processes=rows)
-
-
-def _environment(folder: Path) -> dict[str, Any]:
-    """Return what the run recorded of its machine; a run without it still has a report."""
-    try:
-        values: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return values

@@ -158,31 +158,10 @@ CLOSE = 0.035
 STEP = 0.34
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One moment of a tree's run: `at_s` is when it came, in seconds after the load's start."""
-
-    tree: str
-    at_s: float
-    name: str
-    do: str
-    minions: int
-    seconds: float
-    of_master: bool
-
-
-def listed(trees: Mapping[str, Evidence]) -> list[Entry]:
-    """Return the moments of all trees in order of time."""
+def listed(trees: Mapping[str, Evidence]) -> list[tuple[str, float, object]]:
+    """Return the moments of all trees in order of time: the tree, seconds after the load's start, and the moment."""
     return [
-        Entry(
-            tree,
-            moment.time - samples.timeline.load_start,
-            moment.name,
-            moment.do,
-            moment.minions,
-            moment.seconds,
-            moment.of_master,
-        )
+        (tree, moment.time - samples.timeline.load_start, moment)
         for tree, samples in trees.items()
         for moment in samples.moments
     ]

@@ -7,7 +7,6 @@ repeated: the machine may have changed between them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -112,7 +111,10 @@ def compare(folder: Path, against: Path) -> Comparison:
         for figure in figures.FIGURES
         if figure.name not in figures.BY_ROLE
     ]
-    differences = [*_scenarios(now["scenario"], before["scenario"]), *_machines(_facts(folder), _facts(against))]
+    differences = [
+        *_scenarios(now["scenario"], before["scenario"]),
+        *_machines(trees.environment(folder), trees.environment(against)),
+    ]
     return Comparison(now["run"]["id"], before["run"]["id"], tuple(differences), tuple(lines))
 
 
@@ -193,19 +195,13 @@ def _scenarios(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
 
 def _machines(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     """Return what the machines differ in, by `environment.json`."""
+    mine, theirs = now.get("machine", {}), before.get("machine", {})
     found = [
-        f"another machine: {key.replace('_', ' ')} {now['machine'].get(key)}, not {before['machine'].get(key)}"
+        f"another machine: {key.replace('_', ' ')} {mine.get(key)}, not {theirs.get(key)}"
         for key in MACHINE
-        if now["machine"].get(key) != before["machine"].get(key)
+        if mine.get(key) != theirs.get(key)
     ]
-    if now["bed"] != before["bed"]:
-        found.append(f"another bed: {now['bed']}, not {before['bed']}")
+    made, other = (facts.get("bed", {}).get("made_of", "processes") for facts in (now, before))
+    if made != other:
+        found.append(f"another bed: {made}, not {other}")
     return found
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = {}
-    return {"machine": found.get("machine", {}), "bed": found.get("bed", {}).get("made_of", "processes")}

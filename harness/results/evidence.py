@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import evil_minions
-from harness.samples import files as samples
+from harness.errors import SettingsError
+from harness.samples.files import KINDS, Samples
 from harness.scenarios.clients import RUNNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
@@ -84,11 +84,6 @@ def answers(
     return sorted(found, key=lambda answer: (answer.due, answer.number))
 
 
-def longest(found: Sequence[Answer]) -> float | None:
-    """Return the seconds of the longest wait, None if there was no request."""
-    return max((answer.wait_s for answer in found), default=None)
-
-
 def _answer(row: ClientSample, last: dict[str, float], minions: dict[str, set[str]]) -> Answer:
     over, answered, error = row.finished, row.answered, row.error
     if row.mode == ASYNC:
@@ -149,23 +144,19 @@ class Evidence:
         return jobs
 
 
+def of(samples: Samples) -> Evidence:
+    """Return the evidence in samples. Raises SettingsError if they are not those of a finished run."""
+    if samples.unusable or samples.timeline is None:
+        raise SettingsError(f"{samples.folder}: {samples.unusable[0]}")
+    rows = {name: samples.of(name) for name in KINDS}
+    for name in ("jobs", "returns", "moments"):
+        rows[name].sort(key=lambda row: row.time)
+    # the last row of each number counts
+    latest = [{row.number: row for row in of_worker} for of_worker in samples.tables["tallies"].values()]
+    rows["tallies"] = [row for of_worker in latest for row in of_worker.values()]
+    return Evidence(samples.timeline, clients=rows.pop("requests"), **rows)
+
+
 def read(folder: Path) -> Evidence:
-    """Return the samples in `folder`. Raises SettingsError if the run was not finished."""
-    fleet = folder / "fleet"
-    return Evidence(
-        timeline=samples.read_timeline(folder),
-        clients=list(samples.read_clients(folder)),
-        processes=list(samples.read_processes(folder)),
-        fleet=list(samples.read_fleet(folder)),
-        accepted=list(samples.read_accepted(folder)),
-        kept=list(samples.read_kept(folder)),
-        jobs=sorted(evil_minions.read_jobs(fleet), key=lambda job: job.time),
-        tallies=evil_minions.read_tallies(fleet),
-        returns=sorted(evil_minions.read_returns(fleet), key=lambda row: row.time),
-        starts=list(evil_minions.read_starts(fleet)),
-        moments=samples.read_moments(folder),
-        clocks=samples.read_clocks(folder),
-        runners=samples.read_runners(folder),
-        logins=samples.read_logins(folder),
-        machine=samples.read_machine(folder),
-    )
+    """Return the evidence in the samples in `folder`. Raises SettingsError if the run was not finished."""
+    return of(Samples(folder))

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from harness.results.evidence import longest as longest_wait
 from harness.results.followed import follow
 from harness.samples.rows import APART
 
@@ -230,7 +229,7 @@ def of_tree(samples: Evidence, scenario: Scenario) -> dict[str, Any]:
         "find_jobs_per_execution": _ratio(find_jobs, reached),
         "client_requests": len(samples.clients),
         "client_errors": sum(bool(answer.error) for answer in samples.answers),
-        "longest_wait_s": None if (longest := longest_wait(samples.answers)) is None else _rounded(longest),
+        "longest_wait_s": max((_rounded(answer.wait_s) for answer in samples.answers), default=None),
         "client_latency_s": percentiles(row.latency_s for row in samples.clients),
         "complete_latency_s": _complete_latency(samples.clients, complete),
         "sent_late_s": _lateness(samples.clients),

@@ -3,9 +3,6 @@
 Three sources tell of a job, and each knows what the others can't: the master's job cache has every job that it
 accepted, also one that waits to be published; a client's answer has the job's id; the fleet knows which minions it
 reached and what became of it there.
-
-Who waits for an answer has it when it comes. Who is content with a job's id asks for the returns later, so such a
-request is over when the last of them has reached the master, and complete if the job cache holds one of each minion.
 """
 
 from __future__ import annotations

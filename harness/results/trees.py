@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from harness.scenarios.scenario import Scenario
 
+ENVIRONMENT = "environment.json"
 # the tree that the patches are applied to, and the command that tells its edits
 PATCHED = ROOT / "salt"
 STATUS = (sys.executable, "-m", "patches", "status", "--json")
@@ -49,13 +50,11 @@ def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
     return {name: {**known[folder], **places[name]} for name, folder in trees.items()}
 
 
-def recorded(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the facts of each tree that the run in `folder` recorded, nothing for one that has none."""
+def environment(folder: Path) -> dict[str, Any]:
+    """Return what the run in `folder` recorded of its machine and its trees, nothing if it has no such file."""
     try:
-        found: dict[str, dict[str, Any]] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))[
-            "trees"
-        ]
-    except (OSError, ValueError, KeyError):
+        found: dict[str, Any] = json.loads((folder / ENVIRONMENT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return {}
     return found
 
@@ -160,11 +159,7 @@ def machine_facts(trees: Mapping[str, Path]) -> dict[str, Any]:
 
 def cores(folder: Path) -> int:
     """Return the cores of the machine of the run in `folder`, 1 if nobody noted them."""
-    try:
-        found = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
-        return int(found["machine"]["cores"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return 1
+    return int(environment(folder).get("machine", {}).get("cores", 1))
 
 
 def salt_version(folder: Path) -> str:

@@ -45,7 +45,7 @@ class Salt:
         return answer
 
     def act(self, action: str, *args: object) -> Any:
-        """Do one action of `harness.saltprocess.tasks.compiler`."""
+        """Do one action of `harness.saltprocess.compiler`."""
         return self.process.run(action, *args)[1]
 
 
@@ -57,7 +57,7 @@ def options(postgres: Postgres, source: list[dict[str, Any]], **more: object) ->
 @contextmanager
 def patched(folder: Path) -> Iterator[Salt]:
     """Start the patched Salt."""
-    with SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(folder)}) as process:
+    with SaltProcess("patched", "harness.saltprocess.compiler", {"folder": str(folder)}) as process:
         yield Salt(process)
 
 
@@ -72,7 +72,7 @@ class Pump(SaltProcess):
         master = bed.master
         folders = {"folder": str(folder), "pki": str(master.pki_dir), "cache": str(master.cache_dir)}
         settings = {"port": master.request_port, "minions": minions, **folders}
-        super().__init__("patched", "harness.saltprocess.tasks.pump", settings)
+        super().__init__("patched", "harness.saltprocess.pump", settings)
 
     def returns(self, jid: str) -> None:
         """Let all return a ping."""

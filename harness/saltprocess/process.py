@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 class SaltProcess:
     """A process that runs the task `module` with the Salt of `tree` ("stock" or "patched"); a context manager.
 
-    `module` is the full name of a module with a function `prepare(settings)`, which returns a callable. Each run calls
-    it, and the time of the call is what is measured. What it returns is handed back beside the time. If that is
-    callable, it is called after the clock has stopped, and its result is handed back.
+    `module` is the full name of a module with a function `prepare(settings)`, which returns a callable, or several by
+    name: then the first argument of a run is a name. Each run calls it, and the time of the call is what is measured.
+    What it returns is handed back beside the time. If that is callable, it is called after the clock has stopped, and
+    its result is handed back.
     """
 
     def __init__(self, tree: str, module: str, settings: Mapping[str, Any]) -> None:
@@ -104,10 +105,11 @@ def _serve(module: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     salt = importlib.import_module("salt")
-    task = importlib.import_module(module).prepare(json.loads(sys.stdin.readline()))
+    made = importlib.import_module(module).prepare(json.loads(sys.stdin.readline()))
     print(json.dumps({"salt": salt.__file__}), file=answers, flush=True)
     for line in sys.stdin:
         args = json.loads(line)
+        task = made if callable(made) else made[args.pop(0)]
         start = time.perf_counter()
         value = task(*args)
         seconds = time.perf_counter() - start

@@ -1,12 +1,8 @@
 """The clients of a scenario: what they ask a master for, and when their requests arrive.
 
-Fifty people with a log-in each cost a master more than a service with one log-in: every log-in makes a token, and every
-request looks one up and is checked against the permissions of its user.
-
-It is computed before the load begins and never looks at an answer, which is what makes the model an open one: a master
-that slows down gets the same requests as one that doesn't. The same scenario and seed always give the same schedule.
-
-What the other kinds match depends on grains and pillars, which only the fleet knows.
+The schedule is computed before the load begins and never looks at an answer, which is what makes the model an open one:
+a master that slows down gets the same requests as one that doesn't. The same scenario and seed always give the same
+schedule.
 """
 
 from __future__ import annotations
@@ -16,8 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.errors import Faults
 from harness.scenarios import runners
-from harness.scenarios.faults import Faults
 from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from evil_minions import TRANSPORTS, Transport, nearest, read_table
 from harness import choices, paths
 from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
-from harness.errors import ScenarioError
+from harness.errors import Faults, ScenarioError
 from harness.scenarios.clients import OVER_API, Clients, Group, Request, read_clients, read_users, requests_of
-from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import read_fleet
 from harness.scenarios.runners import Asked
 from harness.scenarios.thresholds import Threshold, read_thresholds
@@ -239,8 +238,7 @@ def _scenario(table: Table, name: str) -> Scenario:
     }
     names = {key: key for key in readers} | {"unknown_allowed": "unknown_functions", "tree_master": "trees"}
     with faults.part():
-        # of a bug of the zoo, see harness.zoo.bugs
-        table.allow(*names.values(), "bug")
+        table.allow(*names.values())
     misspelt = bool(faults)
     found: dict[str, Any] = {}
     for key, read in readers.items():

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from evil_minions import nearest
 from harness import choices
-from harness.errors import ScenarioError
+from harness.errors import Faults, ScenarioError
 from harness.figures import BY_NAME, BY_ROLE, known
 from harness.paths import TREES
-from harness.scenarios.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

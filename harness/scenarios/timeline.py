@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evil_minions import ORDERS
+from harness.errors import Faults
 from harness.scenarios.clients import TARGET_TYPES
-from harness.scenarios.faults import Faults
 from harness.scenarios.fleet import NETWORK, read_path
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from harness.verify.store import DOUBT, WRONG, Finding, some
+from harness.samples.files import some
+from harness.samples.rows import APART
+from harness.verify.store import DOUBT, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +25,6 @@ EXACT_S = 0.0001
 NEXT_S = 10.0
 # until a fleet answers, and until a container of it is there
 STARTS_S = 60.0
-# process numbers of a container, see harness.containers.engine
-APART = 10_000_000
 
 
 def of_phases(store: Store, scenario: Scenario) -> Iterator[Finding]:

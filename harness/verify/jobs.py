@@ -6,8 +6,9 @@ import csv
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.samples.files import some
 from harness.scenarios.clients import requests_of
-from harness.verify.store import NOTE, WRONG, Finding, some
+from harness.verify.store import NOTE, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

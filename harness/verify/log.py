@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
 from harness.samples import files
-from harness.verify.store import DOUBT, NOTE, WRONG, Finding, some
+from harness.samples.files import some
+from harness.verify.store import DOUBT, NOTE, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +25,7 @@ def differences(tree: str, samples: Path) -> Iterator[Finding]:
         yield Finding(tree, DOUBT, f"{text}.")
         return
     try:
-        recorded = files.read(samples)
+        recorded = json.loads((samples / files.FILE).read_text(encoding="utf-8"))["files"]
         lines = {name: int(entry["lines"]) for name, entry in recorded.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         text = f"{files.FILE} is broken, so nobody can tell whether a sample was lost or changed since the run"
@@ -54,8 +56,6 @@ EXHAUSTED = ("Too many open files", "No space left on device", "MemoryError", "C
 RESTART = "restart-master"
 TRACEBACK = "Traceback (most recent call last):"
 LONGEST = 160
-# more lines than even the most detailed log has in a run of some hours
-MOST_LINES = 50_000_000
 
 
 def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
     stops, severe, exhausted = 0, list[str](), set[str]()
     for path in paths:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for _, line in zip(range(MOST_LINES), file, strict=False):
+            for line in file:
                 if found := PUBLISHED.search(line):
                     published[found[2]] = found[1]
                 stops += STOPPED in line
@@ -93,7 +93,7 @@ def fleet_findings(store: Store, logs: Path) -> Iterator[Finding]:
     for path in paths:
         with path.open(encoding="utf-8", errors="replace") as file:
             inside = False
-            for _, line in zip(range(MOST_LINES), file, strict=False):
+            for line in file:
                 if line.startswith(TRACEBACK):
                     count, inside = count + 1, True
                 elif inside and not line.startswith(" "):

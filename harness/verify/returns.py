@@ -8,7 +8,8 @@ from collections import Counter
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from harness.verify.store import NOTE, WRONG, Finding, some
+from harness.samples.files import some
+from harness.verify.store import NOTE, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

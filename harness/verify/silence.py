@@ -6,7 +6,9 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.verify.store import DOUBT, WRONG, Finding, some
+from harness.samples.files import some
+from harness.samples.rows import APART
+from harness.verify.store import DOUBT, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,8 +25,6 @@ STAY = ("MWorker", "MWorkerQueue", "EventPublisher", "PubServerChannel", "fleet"
 # roles that have a process as long as the master runs
 ALWAYS = (*STAY, "Maintenance", "EventMonitor", "FileserverUpdate", "ReqServer_ProcessManager")
 RESTART = "restart-master"
-# between the numbers of the processes of two containers, see harness.containers.engine
-APART = 10_000_000
 # CPU that the fleet counts itself against what the kernel says of its processes, the supervisor among them
 FLEET_SHARE = 0.2
 # for how long a process may have lived between two samples

@@ -1,7 +1,7 @@
 """A verification: everything that can be said about whether a run's result may be believed.
 
-`verify` looks, `record` writes what it found into `result.json`: `trustworthy`, `why` not, and `disagrees` where
-sources contradict each other or the result.
+A `Verifier` looks at samples as they are read. What it found goes into `result.json`: `trustworthy`, `why` not, and
+`disagrees` where sources contradict each other or the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import SettingsError, disk_error
+from harness.errors import disk_error
 from harness.results import result as results
 from harness.results import runs
 from harness.results.trees import cores
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.results.result import Result
-    from harness.scenarios.scenario import Scenario
+    from harness.samples.files import Samples
 
 FORMAT = 1
-RESULT = "result.json"
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,12 @@ class Verification:
         """Return why it is not trustworthy, in sentences, the worst first."""
         return [finding.told for finding in (*self.of(WRONG), *self.of(DOUBT))]
 
+    @property
+    def verdict(self) -> dict[str, Any]:
+        """Return what `result.json` has of it."""
+        disagrees = [finding.told for finding in self.of(WRONG)]
+        return {"trustworthy": self.trustworthy, "why": self.why, "disagrees": disagrees}
+
     def of(self, weight: str) -> list[Finding]:
         """Return the findings of a weight."""
         return [finding for finding in self.findings if finding.weight == weight]
@@ -61,49 +66,61 @@ class Verification:
             "format": FORMAT,
             "run": self.run,
             "agrees": self.agrees,
-            "trustworthy": self.trustworthy,
-            "why": self.why,
-            "disagrees": [finding.told for finding in self.of(WRONG)],
+            **self.verdict,
             "notes": [finding.told for finding in self.of(NOTE)],
             "figures": self.figures,
         }
 
 
-def verify(folder: Path, computed: Result | None = None) -> Verification:
-    """Verify the run in `folder`; `computed` is its result where the caller has just computed it from the samples.
+class Verifier:
+    """Compares the sources of one run, one run of a tree after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder of the run."""
+        run = runs.read(folder)
+        self._id, self._scenario, self._cores = run.id, run.scenario(folder), cores(folder)
+        self.findings: list[Finding] = []
+
+    def look(self, label: str, place: Path, samples: Samples) -> None:
+        """Compare the samples of the run of a tree, called `label`, in its folder `place`."""
+        self.findings += log.differences(label, samples.folder)
+        with Store(label, samples) as store:
+            self.findings += store.findings
+            for check in (jobs.of_requests, jobs.findings, returns.findings, conditions.of_phases, silence.findings):
+                self.findings += check(store, self._scenario)
+            self.findings += log.findings(store, self._scenario, place / "logs")
+            self.findings += log.fleet_findings(store, place / "logs")
+            self.findings += silence.impossible(store, self._cores)
+            self.findings += conditions.findings(store, self._cores)
+
+    def found(self, trees: Mapping[str, Any]) -> Verification:
+        """Return what was found; `trees` has the figures of the result."""
+        return Verification(self._id, tuple(self.findings), len(dict(flattened(trees))))
+
+
+def verify(folder: Path) -> Verification:
+    """Verify the run in `folder`: compare its sources with each other, and its result with its samples.
 
     Raises SettingsError if the run has no result.
     """
-    run = runs.read(folder)
-    result = _result(folder)
-    scenario = run.scenario(folder)
-    findings: list[Finding] = []
-    trees = result["trees"]
-    if missing := sorted(set(run.trees) ^ set(trees)):
-        findings.append(Finding("", WRONG, f"the result and run.json disagree on the trees: {', '.join(missing)}."))
-    for number, places in enumerate(run.places(folder)):
-        for tree, place in places.items():
-            label = _label(tree, number, run.repeats)
-            findings += log.differences(label, place / "samples")
-            with Store(label, place / "samples") as store:
-                found = _look(store, scenario, place, cores(folder))
-                findings += [*store.findings, *found]
+    verifier, result = Verifier(folder), results.load(folder)
     try:
-        findings += _differences(result, computed or results.compute(folder))
+        computed = results.compute(folder, verifier.look)
+        if missing := sorted(set(computed.run.trees) ^ set(result["trees"])):
+            text = f"the result and run.json disagree on the trees: {', '.join(missing)}."
+            verifier.findings.append(Finding("", WRONG, text))
+        verifier.findings += _differences(result, computed)
     except Exception as error:  # noqa: BLE001 - changed samples break the computing in any way; each is a finding
         text = f"the samples give no result any more ({type(error).__name__}: {error})."
-        findings.append(Finding("", WRONG, text))
-    return Verification(run.id, tuple(findings), len(dict(flattened(trees))))
+        verifier.findings.append(Finding("", WRONG, text))
+    return verifier.found(result["trees"])
 
 
 def record(folder: Path, found: Verification) -> None:
     """Write what was found into the result of the run in `folder`. Raises SettingsError if that can't be written."""
-    result = _result(folder)
-    first = {name: result.pop(name) for name in ("format", "run", "passed") if name in result}
-    verdict = {name: value for name, value in found.to_dict().items() if name in ("trustworthy", "why", "disagrees")}
     try:
-        text = json.dumps({**first, **verdict, **{key: result[key] for key in result if key not in verdict}}, indent=1)
-        (folder / RESULT).write_text(text + "\n", encoding="utf-8")
+        text = json.dumps({**results.load(folder), **found.verdict}, indent=1)
+        (folder / results.FILE).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise disk_error(error, folder) from error
 
@@ -117,37 +134,15 @@ def flattened(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
             yield f"{above}{name}", len(value) if isinstance(value, list | tuple) else value
 
 
-def _label(tree: str, number: int, repeats: int) -> str:
-    return tree if repeats == 1 else f"{tree}, repeat {number + 1}"
-
-
-def _look(store: Store, scenario: Scenario, place: Path, cores: int) -> list[Finding]:
-    """Return what is found in the samples of one tree's run in `place`."""
-    found: list[Finding] = []
-    for check in (
-        jobs.of_requests,
-        jobs.findings,
-        returns.findings,
-        conditions.of_phases,
-        silence.findings,
-    ):
-        found += check(store, scenario)
-    found += log.findings(store, scenario, place / "logs")
-    found += log.fleet_findings(store, place / "logs")
-    found += silence.impossible(store, cores)
-    found += conditions.findings(store, cores)
-    return found
-
-
 def _differences(told: Mapping[str, Any], computed: Result) -> Iterator[Finding]:
     """Yield the figures of `result.json` that its samples do not give."""
     pairs = [(tree, told["trees"].get(tree), figures) for tree, figures in computed.trees.items()]
     # with one repeat, the figures of `trees` are those of the repeat
     if computed.run.repeats > 1:
-        each = [*told.get("repeats", []), *[{}] * len(computed.each)]
+        each = [*told["repeats"], *[{}] * len(computed.each)]
         pairs += [
-            (_label(tree, number, computed.run.repeats), each[number].get(tree), figures)
-            for number, repeat in enumerate(computed.each)
+            (f"{tree}, repeat {number}", before.get(tree), figures)
+            for number, (before, repeat) in enumerate(zip(each, computed.each, strict=False), start=1)
             for tree, figures in repeat.items()
         ]
     for label, values, figures in pairs:
@@ -158,18 +153,6 @@ def _differences(told: Mapping[str, Any], computed: Result) -> Iterator[Finding]
             if not unmeasured and (name not in flat or name not in again or flat[name] != again[name]):
                 text = f"{name} is {flat.get(name)} in the result; its samples give {again.get(name)}."
                 yield Finding(label, WRONG, text)
-
-
-def _result(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        if isinstance(found["trees"], dict):
-            return dict(found)
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
-    raise SettingsError(
-        f"{folder / RESULT} is missing or broken, so there is nothing to verify: run `python -m harness result` first."
-    )
 
 
 def told(found: Verification) -> Iterator[str]:

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError
-from harness.zoo import bugs, runs, table
+from harness.zoo import bugs, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     code = 0
     for bug in listed:
         for salt in options.salt.split(",") if options.salt else (*table.USUAL, *bug.also):
-            outcomes = [runs.run(bug, salt, os.environ) for _ in range(max(1, options.repeat))]
+            outcomes = [bugs.run(bug, salt, os.environ) for _ in range(max(1, options.repeat))]
             states = [one.state for one in outcomes]
             if options.record:
                 table.record(bug.number, salt, outcomes)
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
             else:
                 told = "".join(f"\n  {sentence}" for sentence in outcomes[-1].found)
                 print(f"#{bug.number} on {salt}: {', '.join(states)}{told}", flush=True)
-            if runs.WRONG in states or len(set(states)) > 1:
+            if bugs.WRONG in states or len(set(states)) > 1:
                 code = 1
     if options.record:
         table.write()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from harness.paths import ROOT
 from harness.zoo import bugs
-from harness.zoo.runs import ABSENT, RIGHT, WRONG
+from harness.zoo.bugs import ABSENT, RIGHT, WRONG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.zoo.runs import Outcome
+    from harness.zoo.bugs import Outcome
 
 EVIDENCE = ROOT / "docs" / "zoo.json"
 PAGE = ROOT / "docs" / "zoo.md"

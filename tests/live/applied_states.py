@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.live.apt_root import AptRoot, Caller
 
 #: the compiler of the patched tree, see `SaltProcess`
-COMPILER = "harness.saltprocess.tasks.packages"
+COMPILER = "harness.saltprocess.packages"
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 Row = tuple[str, ...]

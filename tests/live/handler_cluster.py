@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions.samples.rows import ReturnRow
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 # the third one has no job handler and no minions: without it the Raft of the cluster would have no majority when a
 # master is killed, and the one that comes back would not serve anybody

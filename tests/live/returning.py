@@ -1,4 +1,4 @@
-"""What a bed's master keeps of the returns that `harness.saltprocess.tasks.pump` sends."""
+"""What a bed's master keeps of the returns that `harness.saltprocess.pump` sends."""
 
 from __future__ import annotations
 

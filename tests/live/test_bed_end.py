@@ -29,7 +29,6 @@ HARNESS = """
 import json, sys
 from pathlib import Path
 from harness.bed import bed
-from harness.bed.settings import TemporarySettings
 from harness.commands import serve
 from harness.database import sources
 
@@ -44,7 +43,7 @@ def start(place, source, start=sources.start):
 
 serve.describe, sources.start = describe, start
 tree, folder, temporary = map(Path, sys.argv[1:])
-serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=TemporarySettings(temporary)))
+serve.serve(bed.BedSettings(tree=tree, folder=folder, minions=20, temporary=temporary))
 """
 UP = "Ctrl-C ends it."
 

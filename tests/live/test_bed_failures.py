@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from harness.bed import Bed, BedSettings, master, settings
-from harness.bed.settings import ApiSettings, PortSettings, TemporarySettings
+from harness.bed.settings import ApiSettings, PortSettings
 from harness.database import cluster
 from harness.errors import DiskError, MasterError, PortError, PostgresError, StartError
 from harness.processes.ports import HOST
@@ -39,9 +39,7 @@ def place() -> Iterator[Path]:
 @pytest.fixture
 def plain(stock: Path, tmp_path: Path, place: Path) -> BedSettings:
     """Return settings of a bed without a database."""
-    return BedSettings(
-        tree=stock, folder=tmp_path, pillar="none", postgres="none", api=None, temporary=TemporarySettings(place)
-    )
+    return BedSettings(tree=stock, folder=tmp_path, pillar="none", postgres="none", api=None, temporary=place)
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def test_master_that_is_late(plain: BedSettings, monkeypatch: pytest.MonkeyPatch
 
 def test_nearly_full_disk(plain: BedSettings, small_disk: Path) -> None:
     """A disk without room is reported before anything starts."""
-    wanted = dataclasses.replace(plain, pillar="sql", postgres="local", temporary=TemporarySettings(small_disk))
+    wanted = dataclasses.replace(plain, pillar="sql", postgres="local", temporary=small_disk)
     with (
         pytest.raises(DiskError, match=r"has 48 MB left and the bed needs about 150 MB there: free some space"),
         Bed(wanted),
@@ -117,9 +115,7 @@ def test_disk_that_fills_up_during_the_start(
 ) -> None:
     """A disk that is full in the middle of the start is one sentence, and what had started is gone."""
     monkeypatch.setattr(settings, "DISK_POSTGRES_MB", -50)
-    wanted = dataclasses.replace(
-        plain, pillar="sql", postgres="local", temporary=TemporarySettings(small_disk), minions=2000
-    )
+    wanted = dataclasses.replace(plain, pillar="sql", postgres="local", temporary=small_disk, minions=2000)
     monkeypatch.setattr(settings, "DISK_MINION_MB", 0)
     with (
         pytest.raises(DiskError, match=r"^A disk that the bed writes to is full \(/tmp/bed-disk-.*\): free some space"),

@@ -11,7 +11,8 @@ from evil_minions.samples.files import read_returns, read_starts
 from harness.bed import Bed, BedSettings
 from harness.errors import LimitError, StartError
 from harness.processes.deadline import Deadline, until
-from harness.samples.files import read_processes
+from harness.samples import files as samples
+from harness.samples.rows import ProcessSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,9 @@ def test_second_fleet(bed: Bed) -> None:
     answers = json.loads(bed.salt(["minion-001*", "test.ping", "--out=json", "--static"]).stdout)
     assert sorted(answers) == ["minion-00100", "minion-00101", "minion-00102"]
     until(
-        lambda: "fleet" in {sample.role for sample in read_processes(bed.samples)}, Deadline(10), lambda: "no samples"
+        lambda: "fleet" in {sample.role for sample in samples.read(bed.samples, ProcessSample)},
+        Deadline(10),
+        lambda: "no samples",
     )
     with pytest.raises(StartError, match=r"^This bed has a fleet 'more' already: give the other one another name\.$"):
         bed.start_fleet(3, name="more")

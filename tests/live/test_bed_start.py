@@ -12,13 +12,13 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from harness.samples.files import read_processes
+from harness.samples import files as samples
+from harness.samples.rows import ProcessSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.samples.rows import ProcessSample
 
 pytestmark = pytest.mark.live
 REAL = "real"
@@ -129,7 +129,7 @@ def test_monitor_knows_the_roles(bed: Bed) -> None:
     bed.salt(["*", "test.sleep", "2"])
 
     def complete() -> bool:
-        seen[:] = read_processes(bed.samples)
+        seen[:] = samples.read(bed.samples, ProcessSample)
         return wanted <= {sample.role for sample in seen}
 
     until(complete, Deadline(10), lambda: f"missing: {wanted - {sample.role for sample in seen}}")

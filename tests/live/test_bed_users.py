@@ -19,7 +19,6 @@ import pytest
 
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet, master
-from harness.bed.settings import TemporarySettings
 from harness.errors import PortError
 from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
@@ -55,7 +54,7 @@ def bed(stock: Path, places: tuple[Path, Path]) -> Iterator[Bed]:
     kept, temporary = places
     before = os.umask(0o022)
     try:
-        settings = BedSettings(stock, kept / "bed", minions=MINIONS, temporary=TemporarySettings(temporary))
+        settings = BedSettings(stock, kept / "bed", minions=MINIONS, temporary=temporary)
         with Bed(settings) as made:
             made.start_minion(MINION)
             made.start_fleet().wait_ready(120)

@@ -28,6 +28,7 @@ from harness.processes.ports import Ports
 from harness.processes.processes import Processes
 from harness.results import result, runs
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample, MomentSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,7 +133,7 @@ def test_a_run_in_containers_passes(finished: Path) -> None:
 def test_every_request_was_sent_once(finished: Path) -> None:
     """Two workers share the schedule."""
     folder = finished / "stock" / "samples"
-    rows = [(row.clients, row.number) for row in samples.read_clients(folder)]
+    rows = [(row.clients, row.number) for row in samples.read(folder, ClientSample)]
     assert sorted(rows) == [*(("api", number) for number in range(10)), ("cli", 0), ("cli", 1)]
     assert len(list(folder.glob("requests.*.csv"))) == 2
 
@@ -150,7 +151,7 @@ def test_samples_of_all_containers(finished: Path) -> None:
 
 def test_the_timeline_reaches_the_master(finished: Path) -> None:
     """Keys are rotated in the master's container."""
-    (moment,) = samples.read_moments(finished / "stock" / "samples")
+    (moment,) = samples.read(finished / "stock" / "samples", MomentSample)
     assert (moment.do, moment.error) == ("rotate-keys", "")
 
 

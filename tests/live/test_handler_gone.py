@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 

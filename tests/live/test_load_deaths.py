@@ -21,7 +21,7 @@ from tests.live.load_runs import load, running_harness
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 pytestmark = pytest.mark.live
 

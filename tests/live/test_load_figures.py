@@ -11,6 +11,7 @@ import pytest
 from evil_minions.samples.files import read_tallies
 from harness.results import result, runs
 from harness.samples import files as samples
+from harness.samples.rows import AcceptedJob, FleetSample
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +80,7 @@ def test_settling_waits_for_what_is_executed(root: Path, stock: Path, tmp_path: 
     assert found["settled_in_time"]
     assert [found[name] for name in ("returns_expected", *PARTS)] == [60, 60, 0, 0, 0]
     # nothing moved for far longer than the two quiet seconds, as the fleet's samples say
-    assert max(row.executing for row in samples.read_fleet(folder)) == 60
+    assert max(row.executing for row in samples.read(folder, FleetSample)) == 60
     assert found["client_latency_s"] == {"p50": found["client_latency_s"]["p50"], "p95": None, "p99": None, "n": 3}
 
 
@@ -88,7 +89,7 @@ def test_jobs_in_the_masters_queue_are_followed(root: Path, tmp_path: Path) -> N
     done, found, folder = _load(root, tmp_path, "patched", SLEEPS.format(settle=10, seconds=5, jobs=10) + QUEUE)
     assert done.returncode == 1
     assert not found["settled_in_time"]
-    assert found["jobs_requested"] == found["jobs_accepted"] == len(list(samples.read_accepted(folder))) == 10
+    assert found["jobs_requested"] == found["jobs_accepted"] == len(samples.read(folder, AcceptedJob)) == 10
     assert 0 < found["publications"] < 10
     assert found["jobs_unpublished"] == 10 - found["publications"]
     assert found["never_reached"] >= 20 * found["jobs_unpublished"]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.processes.deadline import Deadline, until
-from harness.results import result, runs
+from harness.results import evidence, result, runs
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample, ClockSample
 from harness.scenarios import clients, scenario
 from tests.live.cut_network import cut_network
 from tests.live.load_runs import load
@@ -66,11 +67,11 @@ def test_every_request_is_sent_once(root: Path, stock: Path, tmp_path: Path, net
     assert [KEY for text in (running.said(), (running.run() / "run.json").read_text()) if KEY in text] == []
     folder = running.run() / "stock" / "samples"
     assert sorted(path.name for path in folder.glob("requests*")) == ["requests.0.csv", "requests.1.csv"]
-    rows = list(samples.read_clients(folder))
+    rows = samples.read(folder, ClientSample)
     wanted = scenario.load(running.run() / "scenario.toml")
     due = {request.number: request.due_s for request in clients.requests_of(wanted.clients[0], wanted.seed)}
     assert sorted(row.number for row in rows) == sorted(due) == list(range(20))
-    zero = samples.read_timeline(folder).load_start
+    zero = evidence.read(folder).timeline.load_start
     assert {row.number: round(row.scheduled - zero, 3) for row in rows} == {
         number: round(seconds, 3) for number, seconds in due.items()
     }
@@ -79,7 +80,7 @@ def test_every_request_is_sent_once(root: Path, stock: Path, tmp_path: Path, net
         assert numbers == set(range(worker, 20, 2))
     assert {row.started >= row.scheduled for row in rows} == {True}
     # one machine has one clock
-    assert samples.read_clocks(folder) == []
+    assert samples.read(folder, ClockSample) == []
     assert result.load(running.run())["trees"]["stock"]["client_requests"] == 20
 
 

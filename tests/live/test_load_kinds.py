@@ -12,12 +12,12 @@ import pytest
 
 from harness.results import evidence, result, runs
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.results.evidence import Evidence
-    from harness.samples.rows import ClientSample
 
 pytestmark = pytest.mark.live
 
@@ -273,7 +273,7 @@ burst = 1
 def test_users_of_the_command(root: Path, tmp_path: Path) -> None:
     """Who became root to type `salt` may do what the master's publisher_acl says, and no more."""
     folder, _, _ = _run(root, tmp_path, ACL, "--tree", "stock")
-    rows = list(samples.read_clients(folder / "stock" / "samples"))
+    rows = samples.read(folder / "stock" / "samples", ClientSample)
     errors = Counter((row.clients, row.error) for row in rows)
     assert errors == {("may", ""): 2, ("may not", 'exit code 0: "Authorization error occurred."'): 1}
 

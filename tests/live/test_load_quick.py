@@ -17,6 +17,7 @@ from harness import __main__ as cli
 from harness.processes.deadline import Deadline, until
 from harness.results import result, runs
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample, KeptReturn
 from harness.verify import verification
 from harness.verify.store import WRONG
 from tests import oracle
@@ -48,7 +49,7 @@ def finished(root: Path, stock: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_every_request_got_a_complete_answer(finished: Path) -> None:
     """All requests of the schedule were sent, and each got the answer of every targeted minion."""
-    rows = list(samples.read_clients(finished / "stock" / "samples"))
+    rows = samples.read(finished / "stock" / "samples", ClientSample)
     assert sorted((row.clients, row.error) for row in rows if row.kind == "cli") == [("cli ping all", "")] * 2
     assert {row.error for row in rows} == {""}
     assert {row.answered for row in rows if row.clients == "api ping all"} == {MINIONS}
@@ -56,7 +57,7 @@ def test_every_request_got_a_complete_answer(finished: Path) -> None:
 
 def test_requests_left_in_time(finished: Path) -> None:
     """Requests arrive when they are due whatever became of earlier ones."""
-    rows = list(samples.read_clients(finished / "stock" / "samples"))
+    rows = samples.read(finished / "stock" / "samples", ClientSample)
     assert {row.number for row in rows if row.clients == "api ping all"} == set(range(5))
     assert max(row.started - row.scheduled for row in rows) < 1.0
 
@@ -64,9 +65,9 @@ def test_requests_left_in_time(finished: Path) -> None:
 def test_figures_agree_with_the_master(finished: Path) -> None:
     """What the fleet sent, what clients asked for and what the master kept are the same, to the last return."""
     stock = result.load(finished)["trees"]["stock"]
-    rows = list(samples.read_clients(finished / "stock" / "samples"))
+    rows = samples.read(finished / "stock" / "samples", ClientSample)
     jids = {jid for row in rows for jid in row.jids.split()}
-    kept = list(samples.read_kept(finished / "stock" / "samples"))
+    kept = samples.read(finished / "stock" / "samples", KeptReturn)
     assert stock["publications"] == stock["jobs_requested"] == len(rows) == len(jids)
     assert {row.jid for row in kept} == jids
     assert stock["returns_expected"] == stock["returns_kept"] == sum(row.expected for row in rows)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.results import runs
-from harness.samples import files as samples
+from harness.results import evidence, runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +69,8 @@ def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
     done = _load(root, tmp_path, TROUBLE)
     assert done.returncode == 0, done.stderr
     folder = runs.find(None, tmp_path / "runs")
-    moments = samples.read_moments(folder / "stock" / "samples")
+    found = evidence.read(folder / "stock" / "samples")
+    moments = found.moments
     assert [(moment.do, moment.minions, moment.error) for moment in moments] == [
         ("scale", 20, ""),
         ("kill", 6, ""),
@@ -79,9 +79,9 @@ def test_a_day_of_trouble(root: Path, tmp_path: Path) -> None:
         ("rotate-keys", 0, ""),
         ("revive", 6, ""),
     ]
-    zero = samples.read_timeline(folder / "stock" / "samples").load_start
+    zero = found.timeline.load_start
     assert all(moment.time - zero >= moment.at_s - 0.01 for moment in moments)
-    fleet = [row for row in samples.read_fleet(folder / "stock" / "samples") if row.time > zero]
+    fleet = [row for row in found.fleet if row.time > zero]
     assert max(row.minions for row in fleet) == fleet[-1].minions == 60
     assert min(row.connected for row in fleet if row.time > moments[1].time) <= 54
     page = (folder / "report.html").read_text()

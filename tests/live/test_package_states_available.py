@@ -80,7 +80,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture(scope="module")
 def process() -> Iterator[SaltProcess]:
     """Yield the master's side of answers."""
-    with SaltProcess("patched", "harness.saltprocess.tasks.packages", {}) as found:
+    with SaltProcess("patched", "harness.saltprocess.packages", {}) as found:
         yield found
 
 

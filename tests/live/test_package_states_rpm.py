@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.live.apt_root import Caller
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(900)]
-COMPILER = "harness.saltprocess.tasks.packages"
+COMPILER = "harness.saltprocess.packages"
 BEGINNINGS = ("", "1.0-1", "1.10-1", "2.0-1")
 # wanted, condition, what is right afterwards: by what was there (absent, lower, equal, higher)
 POLICIES = [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(14_000)]
 SEED, STEPS = 43, 5
-TASK = "harness.saltprocess.tasks.decisions"
+TASK = "harness.saltprocess.decisions"
 MINION, OTHER = "web1", "web2"
 ROLES = ["admin", "user"]
 TABLE = """

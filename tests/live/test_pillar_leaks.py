@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 SEED, STATEMENTS = 20, 1000
 # of a result of 50 MB; one whose connection is kept leaves 64 MB at least
-TASK = "harness.saltprocess.tasks.pillar"
+TASK = "harness.saltprocess.pillar"
 LEFT_KB = 20_000
 # an id that is another text under other settings, and the end of one under bad ones
 OTHER = "wéb\\' || current_user || E'2"

@@ -176,7 +176,7 @@ def test_killed_import_leaves_nothing(database: sources.Database, files: Files, 
     # the import waits for this lock after all its reading of files, before it writes into the table
     with closing(psycopg2.connect(database.server.dsn)) as holder, holder.cursor() as cursor:
         cursor.execute("LOCK TABLE suseSaltPillars IN ROW EXCLUSIVE MODE")
-        process = SaltProcess("patched", "harness.saltprocess.tasks.compiler", {"folder": str(tmp_path / "salt")})
+        process = SaltProcess("patched", "harness.saltprocess.compiler", {"folder": str(tmp_path / "salt")})
         settings = {**options(database.server, []), "pillar_sql": files}
         request = ["run", settings, "pillar_sql.import_files", {}]
         child: subprocess.Popen[str] = process._process

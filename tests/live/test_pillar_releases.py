@@ -16,6 +16,7 @@ from harness.bed.master import PILLAR_QUERY
 from harness.database import sources
 from harness.results import runs
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample
 from patches.features import RELEASES
 from tests.live.salt_release import release, with_extensions
 
@@ -63,7 +64,7 @@ def test_quick_on_a_patched_release(made: Path, root: Path, tmp_path: Path) -> N
         [*command, "--folder", str(tmp_path)], cwd=root, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    rows = list(samples.read_clients(runs.find(None, tmp_path) / "other" / "samples"))
+    rows = samples.read(runs.find(None, tmp_path) / "other" / "samples", ClientSample)
     assert rows
     assert {row.error for row in rows} == {""}
 

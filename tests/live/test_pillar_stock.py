@@ -52,7 +52,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sources.Datab
 def salt(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Salt]:
     """Yield either Salt."""
     settings = {"folder": str(tmp_path_factory.mktemp("salt"))}
-    with SaltProcess(request.param, "harness.saltprocess.tasks.compiler", settings) as process:
+    with SaltProcess(request.param, "harness.saltprocess.compiler", settings) as process:
         yield Salt(process)
 
 

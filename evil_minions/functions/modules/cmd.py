@@ -28,18 +28,16 @@ class Printed:
     ends: bool = False
 
 
-def _exit(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
+def _exit(words: list[str], grains: Mapping[str, Any]) -> Printed:
     """End the shell with a code."""
     return Printed(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
 
 
-def _echo(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
-    """Print the words."""
+def _echo(words: list[str], grains: Mapping[str, Any]) -> Printed:
     return Printed(" ".join(words[1:]))
 
 
-def _sleep(words: list[str], grains: Mapping[str, Any]) -> Printed:  # noqa: ARG001 - every command has these arguments
-    """Take a while."""
+def _sleep(words: list[str], grains: Mapping[str, Any]) -> Printed:
     try:
         return Printed(seconds=max(0.0, float(words[1])))
     except (IndexError, ValueError):
@@ -53,7 +51,6 @@ def _uname(words: list[str], grains: Mapping[str, Any]) -> Printed:
 
 
 def _hostname(words: list[str], grains: Mapping[str, Any]) -> Printed:
-    """Print the name of the host."""
     return Printed(str(grains["fqdn" if "-f" in words[1:] else "host"]))
 
 
@@ -92,7 +89,6 @@ def execute(line: str, grains: Mapping[str, Any]) -> Printed:
 
 
 def _command(text: str, grains: Mapping[str, Any]) -> Printed:
-    """Return what one simple command does."""
     try:
         words = shlex.split(text)
     except ValueError:

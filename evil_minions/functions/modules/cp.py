@@ -8,14 +8,13 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any, Final
 
-import salt.utils.data
 import salt.utils.stringutils
 import salt.utils.url
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions.registry import CURRENT, Function, ask_all, fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Mapping
 
 _ORIGIN: Final = "salt.modules.cp"
 _CACHE: Final = "/var/cache/salt/minion/files"
@@ -28,33 +27,21 @@ def _split(path: str, saltenv: str | None) -> tuple[str, str]:
     return path.removeprefix(_PROTOCOL), named or saltenv or "base"
 
 
-def _fetch(path: str, saltenv: str) -> Generator[Mapping[str, Any], Any, bytes | None]:
-    """Ask for a file as a minion that doesn't have it does: its hash, then its parts up to an empty one."""
-    found = yield {"path": path, "saltenv": saltenv, "cmd": "_file_hash"}
-    if not found:
-        return None
-    content = b""
-    while True:
-        part = yield {"path": path, "saltenv": saltenv, "cmd": "_serve_file", "loc": len(content)}
-        data = salt.utils.stringutils.to_bytes(part["data"])
-        if not data:
-            return content
-        content += data
-
-
 async def _content(path: str, saltenv: str | None) -> bytes | None:
-    """Return a file of the master, None if it has none of that name."""
+    """Return a file of the master, asked for as by a minion that doesn't have it; None if there is none."""
     where, env = _split(path, saltenv)
-    content: bytes | None = await CURRENT.get().host.ask_in_turn(_fetch(where, env))
-    return content
+    with CURRENT.get().host.asking() as ask:
+        if not await ask({"path": where, "saltenv": env, "cmd": "_file_hash"}):
+            return None
+        return await fetch(ask, {"path": where, "saltenv": env})
+
+
+async def _ask(load: Mapping[str, Any]) -> Any:
+    return (await ask_all(CURRENT.get().host, [load]))[0]
 
 
 async def cache_file(
-    path: str,
-    saltenv: str | None = None,
-    source_hash: Any = None,  # noqa: ARG001 - Salt's signature
-    verify_ssl: bool = True,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
-    use_etag: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
+    path: str, saltenv: str | None = None, source_hash: Any = None, verify_ssl: bool = True, use_etag: bool = False
 ) -> str | bool:
     """Fetch a file; return where a minion would keep it."""
     where, env = _split(path, saltenv)
@@ -78,15 +65,15 @@ async def get_file(
     path: str,
     dest: str,
     saltenv: str | None = None,
-    makedirs: bool = False,  # noqa: ARG001, FBT001, FBT002 - Salt's signature
-    template: Any = None,  # noqa: ARG001 - Salt's signature
-    gzip: Any = None,  # noqa: ARG001 - Salt's signature
-    **kwargs: Any,  # noqa: ARG001 - Salt's signature
+    makedirs: bool = False,
+    template: Any = None,
+    gzip: Any = None,
+    **kwargs: Any,
 ) -> str:
     """Fetch a file to a place of the minion, which doesn't get it: nothing of a master is written here."""
     where, env = _split(path, saltenv)
     # Salt asks once to know whether the file is there, then its file client does
-    (found,) = await CURRENT.get().host.ask_all([{"path": where, "saltenv": env, "cmd": "_file_hash"}])
+    found = await _ask({"path": where, "saltenv": env, "cmd": "_file_hash"})
     if not found or await _content(path, saltenv) is None:
         return ""
     return posixpath.join(dest, posixpath.basename(where)) if dest.endswith("/") else dest
@@ -95,33 +82,27 @@ async def get_file(
 async def hash_file(path: str, saltenv: str | None = None) -> Any:
     """Return the hash of a file."""
     where, env = _split(path, saltenv)
-    return (await CURRENT.get().host.ask_all([{"path": where, "saltenv": env, "cmd": "_file_hash"}]))[0]
-
-
-async def _listed(command: str, saltenv: str | None, prefix: str) -> Any:
-    """Ask for a list of the file server."""
-    load = {"saltenv": saltenv or "base", "prefix": prefix, "cmd": command}
-    return (await CURRENT.get().host.ask_all([load]))[0]
+    return await _ask({"path": where, "saltenv": env, "cmd": "_file_hash"})
 
 
 async def list_master(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the files of the master."""
-    return await _listed("_file_list", saltenv, prefix)
+    return await _ask({"saltenv": saltenv or "base", "prefix": prefix, "cmd": "_file_list"})
 
 
 async def list_master_dirs(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the folders of the master's file server."""
-    return await _listed("_dir_list", saltenv, prefix)
+    return await _ask({"saltenv": saltenv or "base", "prefix": prefix, "cmd": "_dir_list"})
 
 
 async def list_master_symlinks(saltenv: str | None = None, prefix: str = "") -> Any:
     """Return the links of the master's file server."""
-    return await _listed("_symlink_list", saltenv, prefix)
+    return await _ask({"saltenv": saltenv or "base", "prefix": prefix, "cmd": "_symlink_list"})
 
 
 async def envs() -> Any:
     """Return the environments of the master's file server."""
-    return (await CURRENT.get().host.ask_all([{"cmd": "_file_envs"}]))[0]
+    return await _ask({"cmd": "_file_envs"})
 
 
 FUNCTIONS: Final = {

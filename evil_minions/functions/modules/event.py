@@ -10,7 +10,7 @@ from evil_minions.functions.registry import CURRENT, Function
 _ORIGIN: Final = "salt.modules.event"
 
 
-def fire_master(data: Any, tag: str, preload: Any = None) -> bool:  # noqa: ARG001 - Salt's signature
+def fire_master(data: Any, tag: str, preload: Any = None) -> bool:
     """Send an event to the master."""
     CURRENT.get().host.fire(tag, data or {})
     return True
@@ -24,11 +24,11 @@ def fire(data: Mapping[str, Any], tag: str) -> bool:
 def send(
     tag: str,
     data: Any = None,
-    preload: Any = None,  # noqa: ARG001 - Salt's signature
-    with_env: Any = False,  # noqa: FBT002 - Salt's signature
-    with_grains: Any = False,  # noqa: FBT002 - Salt's signature
-    with_pillar: Any = False,  # noqa: FBT002 - Salt's signature
-    with_env_opts: Any = False,  # noqa: FBT002 - Salt's signature
+    preload: Any = None,
+    with_env: Any = False,
+    with_grains: Any = False,
+    with_pillar: Any = False,
+    with_env_opts: Any = False,
     **kwargs: Any,
 ) -> bool:
     """Send an event to the master, with whatever of grains, pillar and keywords is asked for."""

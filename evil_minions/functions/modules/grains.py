@@ -21,7 +21,7 @@ _READING: Final = ("items", "item", "get", "ls", "fetch", "has_value", "equals",
 _WRITING: Final = ("setval", "append", "remove", "set", "delval", "delkey")
 
 
-def setvals(grains: Any, destructive: bool = False, refresh_pillar: bool = True) -> dict[str, Any]:  # noqa: FBT001, FBT002 - Salt's signature
+def setvals(grains: Any, destructive: bool = False, refresh_pillar: bool = True) -> dict[str, Any]:
     """Set grains; of a destructive call those without a value go."""
     if not isinstance(grains, Mapping):
         raise SaltException("setvals grains must be a dictionary.")

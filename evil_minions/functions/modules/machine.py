@@ -48,7 +48,7 @@ def meminfo() -> dict[str, dict[str, str]]:
     return {name: {"value": str(value), "unit": "kB"} for name, value in _MACHINE["memory"].items()}
 
 
-def diskusage(*args: str) -> dict[str, dict[str, int]]:  # noqa: ARG001 - Salt's signature
+def diskusage(*args: str) -> dict[str, dict[str, int]]:
     """Return total and available bytes of the mounted file systems."""
     return {
         path: {"available": int(disk["available"]) * _KB, "total": int(disk["1K-blocks"]) * _KB}
@@ -61,21 +61,18 @@ def nproc() -> int:
     return int(CURRENT.get().host.grains()["num_cpus"])
 
 
-def time_(format: str = "%A, %d. %B %Y %I:%M%p") -> str:  # noqa: A002 - Salt's signature
+def time_(format: str = "%A, %d. %B %Y %I:%M%p") -> str:
     """Return the time."""
     return datetime.now(UTC).strftime(format)
 
 
-def usage(args: Any = None) -> dict[str, dict[str, str]]:  # noqa: ARG001 - Salt's signature
+def usage(args: Any = None) -> dict[str, dict[str, str]]:
     """Return what `df` says."""
     return {path: dict(disk) for path, disk in _MACHINE["disks"].items()}
 
 
 def list_pkgs(
-    versions_as_list: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    removed: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    purge_desired: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    **kwargs: Any,  # noqa: ARG001 - Salt's signature
+    versions_as_list: bool = False, removed: bool = False, purge_desired: bool = False, **kwargs: Any
 ) -> dict[str, Any]:
     """Return the installed packages with their versions."""
     if removed or purge_desired:
@@ -84,7 +81,7 @@ def list_pkgs(
     return {name: version.split(",") for name, version in found.items()} if versions_as_list else found
 
 
-def version(*names: str, **kwargs: Any) -> Any:  # noqa: ARG001 - Salt's signature
+def version(*names: str, **kwargs: Any) -> Any:
     """Return the version of one package, or of several by name; an empty one for what isn't installed."""
     found = {name: _MACHINE["packages"].get(name, "") for name in names}
     return found[names[0]] if len(names) == 1 else found
@@ -100,7 +97,7 @@ def available(name: str) -> bool:
     return name in _MACHINE["services"]
 
 
-def status(name: str, sig: Any = None) -> bool:  # noqa: ARG001 - Salt's signature
+def status(name: str, sig: Any = None) -> bool:
     """Return whether a service runs."""
     return name in _MACHINE["running"]
 

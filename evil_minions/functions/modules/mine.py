@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.args
 import salt.utils.mine
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions.registry import CURRENT, Function, ask_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,12 +37,12 @@ async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:
 
 async def _store(call: Call, load: dict[str, Any]) -> bool:
     """Send something to the mine, as a minion does it from its job."""
-    await call.host.ask_all([{**load, "id": call.host.id}])
+    await ask_all(call.host, [{**load, "id": call.host.id}])
     await asyncio.sleep(_SETTLE_SECONDS)
     return True
 
 
-async def update(clear: bool = False, mine_functions: Any = None) -> bool | None:  # noqa: FBT001, FBT002 - Salt's signature
+async def update(clear: bool = False, mine_functions: Any = None) -> bool | None:
     """Run the functions named, or those that the pillar names, and send what they return; nothing if there are none."""
     call = CURRENT.get()
     wanted = mine_functions or call.host.pillar_item("mine_functions")
@@ -76,11 +76,11 @@ async def send(name: str, *args: object, **kwargs: object) -> bool:
     return await _store(call, {"cmd": "_mine", "data": {name: value}, "clear": False})
 
 
-async def get(tgt: Any, fun: Any, tgt_type: str = "glob", exclude_minion: bool = False) -> Any:  # noqa: FBT001, FBT002 - Salt's signature
+async def get(tgt: Any, fun: Any, tgt_type: str = "glob", exclude_minion: bool = False) -> Any:
     """Ask the master for what minions gave to the mine."""
     host = CURRENT.get().host
     load = {"cmd": "_mine_get", "id": host.id, "tgt": tgt, "fun": fun, "tgt_type": tgt_type}
-    (found,) = await host.ask_all([load])
+    (found,) = await ask_all(host, [load])
     if exclude_minion and host.id in found:
         del found[host.id]
     return found

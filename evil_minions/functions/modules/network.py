@@ -30,10 +30,7 @@ def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:
 
 
 def ip_addrs(
-    interface: Any = None,
-    include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    cidr: str | None = None,
-    type: str | None = None,  # noqa: A002 - Salt's signature
+    interface: Any = None, include_loopback: bool = False, cidr: str | None = None, type: str | None = None
 ) -> list[str]:
     """Return the IPv4 addresses."""
     found = [ipaddress.ip_address(text) for text in _of(interface, 4, loopback=include_loopback)]
@@ -44,11 +41,7 @@ def ip_addrs(
     return [str(address) for address in found]
 
 
-def ip_addrs6(
-    interface: Any = None,
-    include_loopback: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-    cidr: str | None = None,
-) -> list[str]:
+def ip_addrs6(interface: Any = None, include_loopback: bool = False, cidr: str | None = None) -> list[str]:
     """Return the IPv6 addresses."""
     found = _of(interface, 6, loopback=include_loopback)
     net = ipaddress.ip_network(cidr, strict=False) if cidr else None

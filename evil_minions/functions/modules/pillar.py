@@ -12,9 +12,9 @@ from evil_minions.functions.registry import CURRENT, Function
 async def items(
     *args: str,
     pillar: dict[str, Any] | None = None,
-    pillar_enc: str | None = None,  # noqa: ARG001 - Salt's signature
-    pillarenv: str | None = None,  # noqa: ARG001 - Salt's signature
-    saltenv: str | None = None,  # noqa: ARG001 - Salt's signature
+    pillar_enc: str | None = None,
+    pillarenv: str | None = None,
+    saltenv: str | None = None,
     unmask: bool | None = None,
 ) -> Any:
     """Return a freshly compiled pillar, masked as Salt 3008 does unless `unmask`; with names only those parts of it."""

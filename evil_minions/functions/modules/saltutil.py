@@ -67,10 +67,10 @@ def kill_all_jobs() -> list[str]:
 
 async def sync_all(
     saltenv: Any = None,
-    refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
-    extmod_whitelist: Any = None,  # noqa: ARG001 - Salt's signature
-    extmod_blacklist: Any = None,  # noqa: ARG001 - Salt's signature
-    clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+    refresh: bool = True,
+    extmod_whitelist: Any = None,
+    extmod_blacklist: Any = None,
+    clean_pillar_cache: bool = False,
 ) -> dict[str, list[str]]:
     """Fetch the master's own modules of every kind, and refresh the pillar."""
     host = CURRENT.get().host
@@ -81,7 +81,6 @@ async def sync_all(
 
 
 def _saltenvs(saltenv: Any) -> list[str]:
-    """Return the environments to synchronise from."""
     return saltenv.split(",") if isinstance(saltenv, str) else list(saltenv or ["base"])
 
 
@@ -90,10 +89,10 @@ def _sync(kind: str) -> Callable[..., Any]:
 
     async def sync(
         saltenv: Any = None,
-        refresh: bool = True,  # noqa: FBT001, FBT002 - Salt's signature
-        extmod_whitelist: Any = None,  # noqa: ARG001 - Salt's signature
-        extmod_blacklist: Any = None,  # noqa: ARG001 - Salt's signature
-        clean_pillar_cache: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
+        refresh: bool = True,
+        extmod_whitelist: Any = None,
+        extmod_blacklist: Any = None,
+        clean_pillar_cache: bool = False,
     ) -> list[str]:
         host = CURRENT.get().host
         found = await host.planner.synchronise(host, [kind], _saltenvs(saltenv))
@@ -109,7 +108,7 @@ def _sync(kind: str) -> Callable[..., Any]:
 def _masterless(words: str) -> Callable[..., Any]:
     """Return a function that only minions without a master have."""
 
-    def sync(saltenv: Any = None, extmod_whitelist: Any = None, extmod_blacklist: Any = None) -> None:  # noqa: ARG001 - Salt's signature
+    def sync(saltenv: Any = None, extmod_whitelist: Any = None, extmod_blacklist: Any = None) -> None:
         raise CommandExecutionError(f"{words} modules can only be synced to masterless minions")
 
     return sync
@@ -137,7 +136,7 @@ def refresh_modules(**_kwargs: Any) -> bool:
     return True
 
 
-async def refresh_pillar(wait: bool = False, timeout: float = 30, clean_cache: bool = True) -> bool:  # noqa: ASYNC109, FBT001, FBT002 - Salt's signature
+async def refresh_pillar(wait: bool = False, timeout: float = 30, clean_cache: bool = True) -> bool:  # noqa: ASYNC109 - Salt's signature
     """Start to refresh the pillar, and wait for it if asked to."""
     task = CURRENT.get().host.refresh_pillar(clean_cache=bool(clean_cache))
     if wait:

@@ -14,7 +14,7 @@ import salt.utils.data
 import salt.utils.jid
 
 from evil_minions.functions import registry
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions.registry import CURRENT, Function, ask_all
 
 if TYPE_CHECKING:
     from evil_minions.functions.registry import Call
@@ -30,7 +30,7 @@ async def apply_(mods: Any = None, **kwargs: Any) -> Any:
     return await _run(mods, kwargs)
 
 
-async def highstate(test: Any = None, queue: Any = None, state_events: Any = None, **kwargs: Any) -> Any:  # noqa: ARG001 - Salt's signature
+async def highstate(test: Any = None, queue: Any = None, state_events: Any = None, **kwargs: Any) -> Any:
     """Return the results of all states."""
     return await _run(None, {"test": test, **kwargs})
 
@@ -41,7 +41,6 @@ async def sls(mods: Any, test: Any = None, **kwargs: Any) -> Any:
 
 
 async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
-    """Run the simulated states."""
     call = CURRENT.get()
     conflict = conflicts(call)
     if conflict and not kwargs.get("concurrent"):
@@ -69,11 +68,11 @@ async def _run(mods: Any, kwargs: dict[str, Any]) -> dict[str, Any] | list[str]:
 
 async def ask_master(call: Call, modules: list[str], *, highstate: bool) -> None:
     """Ask the master for what a state run needs: options, pillar, for a highstate the top file, and state files."""
-    await call.host.ask_all([{"cmd": "_master_opts"}])
+    await ask_all(call.host, [{"cmd": "_master_opts"}])
     await call.host.fetch_pillar()
     if highstate:
-        await call.host.ask_all([*registry.top(call.host), *registry.modules()])
-    await call.host.ask_all(registry.states(modules))
+        await ask_all(call.host, [*registry.top(call.host), *registry.modules()])
+    await ask_all(call.host, registry.states(modules))
 
 
 def conflicts(call: Call) -> list[str]:

@@ -10,7 +10,7 @@ salt/minion.py of Salt 3008.5.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from evil_minions.errors import WireError
 from evil_minions.network import channel, link
@@ -20,28 +20,20 @@ from evil_minions.protocol import frames as stream
 if TYPE_CHECKING:
     from evil_minions.network.wire import Endpoint, WireOwner
 
-# tcp_reconnect_backoff of a minion
-RECONNECT_BACKOFF: Final = 1.0
 
-
-def pause(*, established: bool) -> float:
-    """Return the seconds to the next attempt to connect: none after a usable connection, then always the same."""
-    return 0.0 if established else RECONNECT_BACKOFF
-
-
-def publication(body: bytes) -> bytes:
-    """Return the publication in a body: the master packs it twice.
-
-    Raises:
-        WireError: if there is none.
-
-    """
-    inner = stream.value(body)
+def take_publication(wire: Wire, body: bytes) -> None:
+    """Deliver the publication in a body, which the master packs twice; what is none is dropped."""
+    try:
+        inner = stream.value(body)
+    except WireError:
+        inner = None
     if isinstance(inner, bytes):
-        return inner
-    if isinstance(inner, dict):
-        return body
-    raise WireError("A message is no publication.")
+        wire.deliver(inner)
+    elif isinstance(inner, dict):
+        wire.deliver(body)
+    else:
+        # the frames around it are sound
+        wire.drop()
 
 
 class _StreamWire(Wire):
@@ -50,21 +42,17 @@ class _StreamWire(Wire):
     __slots__ = ("_decoder",)
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
-        """Wait for the connection."""
         super().__init__(endpoint, owner)
         self._decoder = stream.Decoder()
 
     def greet(self) -> None:
-        """Begin at once."""
         self.established()
 
     def received(self, data: memoryview) -> None:
-        """Take bytes."""
         for frame in self._decoder.feed(data):
             self.taken(frame)
 
     def taken(self, frame: stream.Frame) -> None:
-        """Take one frame."""
         raise NotImplementedError
 
 
@@ -103,23 +91,14 @@ class PublishWire(_StreamWire):
         self.write(stream.frame(message, {}))
 
     def taken(self, frame: stream.Frame) -> None:
-        """Take a publication; what is none is dropped, as the frames around it are sound."""
-        try:
-            message = publication(frame.body)
-        except WireError:
-            self.drop()
-        else:
-            self.deliver(message)
+        """Take a publication."""
+        take_publication(self, frame.body)
 
 
 class RequestChannel(channel.RequestChannel):
     """A try has its time from the moment on that it is sent; a connection that breaks ends the try at once."""
 
     __slots__ = ()
-
-    def pause(self, *, established: bool) -> float:
-        """Wait as a minion does."""
-        return pause(established=established)
 
     def dispatch(self, message: bytes) -> None:
         """Send one try."""
@@ -144,10 +123,6 @@ class Subscription(link.SigningSubscription):
 
     __slots__ = ()
 
-    def pause(self, *, established: bool) -> float:
-        """Wait as a minion does."""
-        return pause(established=established)
-
     def introduce(self) -> None:
         """Say who listens."""
-        self.transmit(self.subscriber.introduction())
+        self.transmit(self.owner.introduction())

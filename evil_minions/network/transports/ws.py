@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from evil_minions.errors import WireError
 from evil_minions.network import channel, link
 from evil_minions.network.transports import tcp
 from evil_minions.network.wire import Wire
@@ -34,22 +33,18 @@ class _WebSocketWire(Wire):
     keepalive = False
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
-        """Wait for the connection."""
         super().__init__(endpoint, owner)
         self._decoder: websocket.Decoder | None = None
 
     def greet(self) -> None:
-        """Ask for WebSocket."""
         key = websocket.new_key()
         self._decoder = websocket.Decoder(key)
         self.write(websocket.upgrade(*self.endpoint.address, self.path, key))
 
     def send(self, message: bytes) -> None:
-        """Send a message."""
         self.write(websocket.frame(message))
 
     def received(self, data: memoryview) -> None:
-        """Take bytes."""
         for event in self._decoder.feed(data) if self._decoder else ():
             if isinstance(event, bytes):
                 self.taken(event)
@@ -59,11 +54,9 @@ class _WebSocketWire(Wire):
                 self.established()
 
     def taken(self, message: bytes) -> None:
-        """Take one message."""
         self.deliver(message)
 
     def _other(self, event: Other) -> None:
-        """Take what is no binary message."""
         if event.opcode == Opcode.PING:
             self.answer(websocket.frame(event.body, Opcode.PONG))
         elif event.opcode == Opcode.CLOSE or event.body == _CLOSE_TEXT:
@@ -89,13 +82,8 @@ class PublishWire(_WebSocketWire):
     path = "/ws"
 
     def taken(self, message: bytes) -> None:
-        """Take a publication; what is none is dropped, as the frames around it are sound."""
-        try:
-            found = tcp.publication(message)
-        except WireError:
-            self.drop()
-        else:
-            self.deliver(found)
+        """Take a publication."""
+        tcp.take_publication(self, message)
 
 
 class RequestChannel(channel.RequestChannel):
@@ -106,10 +94,6 @@ class RequestChannel(channel.RequestChannel):
     """
 
     __slots__ = ()
-
-    def pause(self, *, established: bool) -> float:
-        """Wait as a minion does."""
-        return tcp.pause(established=established)
 
     def dispatch(self, message: bytes) -> None:
         """Send one try over a connection of its own."""
@@ -126,7 +110,3 @@ class Subscription(link.Subscription):
     """A connection of which the master knows nothing: it publishes to all."""
 
     __slots__ = ()
-
-    def pause(self, *, established: bool) -> float:
-        """Wait as a minion does."""
-        return tcp.pause(established=established)

@@ -37,12 +37,10 @@ class _ZmtpWire(Wire):
     peers: ClassVar[tuple[bytes, ...]]
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
-        """Wait for the connection."""
         super().__init__(endpoint, owner)
         self._decoder = zmtp.Decoder()
 
     def greet(self) -> None:
-        """Send the greeting."""
         self.write(zmtp.GREETING)
 
     def received(self, data: memoryview) -> None:
@@ -76,7 +74,6 @@ class _ZmtpWire(Wire):
                 self._control(event)
 
     def _control(self, command: zmtp.Command) -> None:
-        """Take a command."""
         if self.pending:
             self._handshake(command)
         elif command.name == b"PING":
@@ -85,7 +82,6 @@ class _ZmtpWire(Wire):
             raise WireError(f"A {command.name.decode()} came after the handshake.")
 
     def _handshake(self, command: zmtp.Command) -> None:
-        """Take the peer's READY."""
         if command.name != b"READY":
             raise WireError("The peer doesn't want this connection.")
         if zmtp.properties(command.body).get(b"socket-type") not in self.peers:
@@ -165,7 +161,7 @@ class RequestChannel(channel.RequestChannel):
 
     def pause(self, *, established: bool) -> float:  # noqa: ARG002 - libzmq makes no difference
         """Wait longer after each failure."""
-        return _REQUEST_BACKOFF.delay(self.failures, self.rng)
+        return _REQUEST_BACKOFF.delay(self.failures, self.owner.random())
 
     def dispatch(self, message: bytes) -> None:
         """Send one try."""
@@ -184,8 +180,8 @@ class Subscription(link.SigningSubscription):
 
     def pause(self, *, established: bool) -> float:  # noqa: ARG002 - libzmq makes no difference
         """Wait as `recon_default`, `recon_max` and `recon_randomize` of a minion say by default."""
-        first = _RECONNECT_FIRST + _RECONNECT_MAX * self.rng.random()
-        return Backoff(first, _RECONNECT_MAX).delay(self.failures, self.rng)
+        first = _RECONNECT_FIRST + _RECONNECT_MAX * self.owner.random()
+        return Backoff(first, _RECONNECT_MAX).delay(self.failures, self.owner.random())
 
 
 class FilteredSubscription(Subscription):
@@ -195,7 +191,7 @@ class FilteredSubscription(Subscription):
 
     def on_linked(self) -> None:
         """Subscribe, with the hash of the id that the master publishes to."""
-        topic = hashlib.sha1(self.subscriber.id.encode(), usedforsecurity=False).hexdigest()
+        topic = hashlib.sha1(self.owner.id.encode(), usedforsecurity=False).hexdigest()
         self.transmit(zmtp.BROADCAST)
         self.transmit(topic.encode())
         super().on_linked()

@@ -73,7 +73,7 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
         self.taken: list[str] = []
         self._hashes: dict[tuple[str, str], str] = {}
 
-    def _channel_send(self, load: dict[str, Any], raw: bool = False) -> Any:  # noqa: ARG002, FBT001, FBT002 - Salt's signature
+    def _channel_send(self, load: dict[str, Any], raw: bool = False) -> Any:
         """Have the minion ask."""
         if load["cmd"] == "_master_tops":
             load = {"cmd": "_master_tops"}
@@ -112,15 +112,15 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
         self,
         path: str,
         dest: str = "",
-        makedirs: bool = False,  # noqa: ARG002, FBT001, FBT002 - Salt's signature
+        makedirs: bool = False,
         saltenv: str = "base",
-        gzip: Any = None,  # noqa: ARG002 - the signature of Salt's client
-        cachedir: str | None = None,  # noqa: ARG002 - the signature of Salt's client
+        gzip: Any = None,
+        cachedir: str | None = None,
     ) -> Any:
         """Have the minion fetch a file, and return where this process has it."""
         return self.deliver(path, saltenv, dest or "", wanted=True) or False
 
-    def get_url(self, url: str, dest: Any, makedirs: bool = False, saltenv: str = "base", **more: Any) -> Any:  # noqa: FBT001, FBT002 - Salt's signature
+    def get_url(self, url: str, dest: Any, makedirs: bool = False, saltenv: str = "base", **more: Any) -> Any:
         """Fetch from the master; nothing else is fetched from here.
 
         Raises:

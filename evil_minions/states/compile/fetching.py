@@ -128,7 +128,6 @@ def _render(world: World, low: Mapping[str, Any], source: str, saltenv: str) -> 
 
 
 def _recurse(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Fetch every file of a folder."""
     saltenv = _saltenv(low)
     sources = low["source"] if isinstance(low["source"], list) else [low["source"]]
     names = [str(next(iter(each)) if isinstance(each, dict) else each).rstrip("/") for each in sources]
@@ -191,7 +190,6 @@ def _patch(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _module(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Fetch what functions of the module cp fetch."""
     for name, value in low.items():
         if name == "cp.get_file" and isinstance(value, list) and not world.test:
             given: dict[str, Any] = {}
@@ -312,7 +310,6 @@ def _in_place(full: str, low: Mapping[str, Any]) -> str:
 
 
 def _done(full: str, low: Mapping[str, Any]) -> str:
-    """Return what a state says that has changed something."""
     name = low["name"]
     found = {
         "file.managed": f"File {name} updated",
@@ -328,7 +325,6 @@ def _done(full: str, low: Mapping[str, Any]) -> str:
 
 
 def _planned(full: str, low: Mapping[str, Any]) -> str:
-    """Return what a state says that would change something."""
     name = low["name"]
     found = {
         "file.managed": f"The file {name} is set to be changed\nNote: No changes made, actual changes may\n"

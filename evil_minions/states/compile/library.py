@@ -12,8 +12,8 @@ import salt.utils.data
 import salt.utils.dictupdate
 from salt.exceptions import SaltRenderError
 
+from evil_minions.functions.modules import FUNCTIONS
 from evil_minions.functions.modules.cmd import execute
-from evil_minions.functions.table import FUNCTIONS
 
 if TYPE_CHECKING:
     from evil_minions.states.compile.client import FileClient, Line
@@ -186,19 +186,17 @@ class Library(Mapping[str, Callable[..., Any]]):
         return answer["value"]
 
     def _grain(self, key: str, default: Any = "", delimiter: str = _DELIMITER, **_more: Any) -> Any:
-        """Return a grain."""
         return salt.utils.data.traverse_dict_and_list(self.grains.see(key, delimiter), key, default, delimiter)
 
     def _pillar(
         self,
         key: str,
         default: Any = "",
-        merge: bool = False,  # noqa: FBT001, FBT002 - Salt's signature
-        merge_nested_lists: Any = None,  # noqa: ARG002 - Salt's signature: a template gives and takes anything
+        merge: bool = False,
+        merge_nested_lists: Any = None,
         delimiter: str = _DELIMITER,
         **_more: Any,
     ) -> Any:
-        """Return a part of the pillar."""
         found = salt.utils.data.traverse_dict_and_list(self.pillar.see(key, delimiter), key, default, delimiter)
         if merge and isinstance(default, Mapping) and isinstance(found, Mapping):
             return salt.utils.dictupdate.merge(dict(default), dict(found))
@@ -224,12 +222,10 @@ class Library(Mapping[str, Callable[..., Any]]):
         default: str = "default",
         base: str | None = None,
     ) -> Any:
-        """Return the entry that fits a grain."""
         grains = self.grains.see(grain)
         return salt.utils.data.filter_by(lookup_dict, grain, grains, merge, default, base)
 
     def _text(self, path: str, saltenv: str = "base") -> Any:
-        """Return the text of a file of the master."""
         found = self._client.get_file(path, "", saltenv=saltenv)
         if not found:
             return False
@@ -245,12 +241,10 @@ class _Module:
     """The functions of one module, by attribute."""
 
     def __init__(self, library: Library, name: str) -> None:
-        """Remember the module."""
         self._library = library
         self._name = name
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
-        """Return a function."""
         if function.startswith("_"):
             raise AttributeError(function)
         return self._library[f"{self._name}.{function}"]

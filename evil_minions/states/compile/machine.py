@@ -109,7 +109,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
     world: World
     run: Run
 
-    def load_modules(self, data: Any = None, proxy: Any = None) -> None:  # noqa: ARG002 - Salt's signature
+    def load_modules(self, data: Any = None, proxy: Any = None) -> None:
         """Take what the run has prepared; nothing is loaded that could be executed."""
         run: Run = self.opts["__run__"]
         self.run = run
@@ -132,27 +132,21 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
     def _mod_init(self, low: dict[str, Any]) -> None:
         """Prepare nothing for a kind of states."""
 
-    def _mod_aggregate(self, low: dict[str, Any], running: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Salt's signature
+    def _mod_aggregate(self, low: dict[str, Any], running: dict[str, Any]) -> dict[str, Any]:
         """Leave each state alone."""
         return low
 
-    def _run_check_creates(self, low: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - Salt's signature
+    def _run_check_creates(self, low: dict[str, Any]) -> dict[str, Any]:
         """Find none of the files that a state creates: the files of this machine are not the minion's."""
         return {"comment": "Creates files not found", "result": False}
 
     def check_refresh(self, data: dict[str, Any], ret: dict[str, Any]) -> None:
         """Refresh nothing."""
 
-    def event(self, chunk_ret: Any, length: int, fire_event: Any = False) -> None:  # noqa: FBT002 - Salt's signature
+    def event(self, chunk_ret: Any, length: int, fire_event: Any = False) -> None:
         """Fire nothing: the minion's own events come from elsewhere."""
 
-    def call(
-        self,
-        low: dict[str, Any],
-        chunks: Any = None,  # noqa: ARG002 - Salt's signature
-        running: Any = None,  # noqa: ARG002 - the signature of Salt's compiler
-        retries: int = 1,  # noqa: ARG002 - the signature of Salt's compiler
-    ) -> dict[str, Any]:
+    def call(self, low: dict[str, Any], chunks: Any = None, running: Any = None, retries: int = 1) -> dict[str, Any]:
         """Return the result of one state."""
         number = getattr(self, _RAN)
         errors = self.verify_data(low)
@@ -214,7 +208,7 @@ class Run:
 
         self.renderers["jinja"] = jinja
 
-    def _sync(self, saltenvs: list[str], refresh: bool = False) -> dict[str, list[str]]:  # noqa: ARG002, FBT001, FBT002 - Salt's signature
+    def _sync(self, saltenvs: list[str], refresh: bool = False) -> dict[str, list[str]]:
         """Fetch the master's own modules of every kind, as saltutil.sync_all does before a highstate."""
         found: dict[str, list[str]] = {kind: [] for kind in MODULE_KINDS}
         client = self.world.client

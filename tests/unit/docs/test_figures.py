@@ -104,4 +104,6 @@ def test_the_caption_of_the_picture_counts_its_requests(root: Path) -> None:
     trees = json.loads((root / "docs/first-run.json").read_text(encoding="utf-8"))["trees"]
     without = {name: f"{sum(row[3] != 'complete' for row in rows)} of {len(rows)}" for name, rows in trees.items()}
     caption = (root / "README.md").read_text(encoding="utf-8")
-    assert f"{without['stock']} on unpatched Salt 3008.5, and {without['patched']} on the same Salt" in caption
+    assert f"{without['stock']} on unpatched Salt 3008.5, and {without['patched']} with Saltbed" in caption
+    longest = max(end - start for _, start, end, _ in trees["patched"])
+    assert f"the longest took {longest:.0f} s" in caption

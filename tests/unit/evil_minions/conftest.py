@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: E402 - Salt's import hook has to go before anything else of Salt is imported
 import asyncio
+import contextlib
 import ctypes
 import heapq
 import inspect
@@ -41,7 +42,7 @@ from evil_minions.samples.tally import Counters
 logging.getLogger("salt").setLevel(logging.CRITICAL + 1)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -141,12 +142,6 @@ def clock() -> Clock:
 def endpoint(clock: Clock) -> FakeEndpoint:
     """Return an endpoint on the test's clock."""
     return FakeEndpoint(clock)
-
-
-@pytest.fixture
-def rng() -> random.Random:
-    """Return chance that is the same every time."""
-    return random.Random(1)  # noqa: S311 - no secret
 
 
 @pytest.fixture(scope="session")
@@ -254,21 +249,16 @@ class FakeHost:
         self.asked.append("_pillar")
         return override or {}
 
-    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[Callable[..., Any]]:
         """Note what is asked."""
-        self.asked += [load["cmd"] for load in loads]
-        self.loads += loads
-        return [self.answers.pop(0) for _ in loads] if self.answers else []
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
-        """Note what is asked, one by one."""
-        answer: Any = None
-        try:
-            while True:
-                self.asked.append(questions.send(answer)["cmd"])
-                answer = self.answers.pop(0)
-        except StopIteration as end:
-            return end.value
+        async def ask(load: Mapping[str, Any]) -> Any:
+            self.asked.append(load["cmd"])
+            self.loads.append(load)
+            return self.answers.pop(0) if self.answers else None
+
+        yield ask
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from evil_minions.network.channel import Request
 from evil_minions.network.transports.zeromq import RequestChannel
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable
 
 
@@ -23,6 +22,10 @@ class Owner:
         """Begin with nothing noted."""
         self.id = "minion-1"
         self.asked: list[Callable[[bool], None]] = []
+
+    def random(self) -> float:
+        """Return a number between 0 and 1."""
+        return 0.5
 
     def reauthenticate(self, then: Callable[[bool], None]) -> None:
         """Keep the request; the test answers it."""
@@ -49,9 +52,9 @@ def owner() -> Owner:
 
 
 @pytest.fixture
-def channel(endpoint: Any, rng: random.Random, owner: Owner) -> RequestChannel:
+def channel(endpoint: Any, owner: Owner) -> RequestChannel:
     """Return a channel whose connection is up."""
-    channel = RequestChannel(endpoint, rng, owner)  # type: ignore[arg-type]
+    channel = RequestChannel(endpoint, owner)  # type: ignore[arg-type]
     channel.open()
     channel.wire_ready(endpoint.wire)
     return channel
@@ -87,9 +90,9 @@ def test_one_request_in_flight(channel: RequestChannel, endpoint: Any) -> None:
     assert (before, sent(endpoint), done) == (["a"], ["a", "b"], [("a", 1, False)])
 
 
-def test_request_waits_for_the_connection(endpoint: Any, rng: random.Random, owner: Owner) -> None:
+def test_request_waits_for_the_connection(endpoint: Any, owner: Owner) -> None:
     """A request before the handshake is over is sent once it is."""
-    channel = RequestChannel(endpoint, rng, owner)  # type: ignore[arg-type]
+    channel = RequestChannel(endpoint, owner)  # type: ignore[arg-type]
     channel.submit(request([]))
     before = sent(endpoint)
     channel.wire_ready(endpoint.wire)

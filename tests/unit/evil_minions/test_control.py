@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -23,7 +23,6 @@ from evil_minions.errors import ControlError, UsageError
 from evil_minions.fleet.commands import line
 from evil_minions.fleet.orders import Selection
 from evil_minions.fleet.ramp import parts_of
-from evil_minions.fleet.settings import FleetSettings
 from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.supervisor import Supervisor
 from evil_minions.samples.tally import Counters, total
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
+
+    from evil_minions.fleet.settings import FleetSettings
 
 SECONDS = 300.0
 COUNTS = [field.name for field in fields(Status) if field.type == "int"]
@@ -79,13 +80,6 @@ def test_shares_of_workers(tmp_path: Path) -> None:
     assert [name for share in shares for name in share.size.ids()] == settings(
         tmp_path, minions=7001, first=5
     ).size.ids()
-
-
-def test_settings_travel_as_json(tmp_path: Path) -> None:
-    """A worker reads the settings that its supervisor wrote."""
-    given = settings(tmp_path, grains=tmp_path / "g.json", seed=7)
-    given = replace(given, master=replace(given.master, autosign=tmp_path / "word"))
-    assert FleetSettings.from_json(given.to_json()) == given
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import modules, table
-from evil_minions.functions.modules import mine
-from evil_minions.functions.table import FUNCTIONS
+from evil_minions.functions import modules
+from evil_minions.functions.modules import FUNCTIONS, mine
 from evil_minions.functions.tree import STATES_FILE, load_states, make_states
 from evil_minions.minion.lifecycle import Traffic
 from evil_minions.protocol import envelope
@@ -203,5 +202,5 @@ def test_a_function_that_two_modules_have(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "aaa.py").write_text('FUNCTIONS = {"test.ping": None}\n')
     monkeypatch.setattr(modules, "__path__", [*modules.__path__, str(tmp_path)])
     with pytest.raises(ValueError, match=r"take one away of test\.ping \(also in .*\)") as told:
-        table._table()
+        modules._table()
     assert all(f"{modules.__name__}.{name}" in str(told.value) for name in ("aaa", "test"))

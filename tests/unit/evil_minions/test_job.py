@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import random
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evil_minions.functions import job, registry
-from evil_minions.functions.modules import cmd
+from evil_minions.functions.modules import FUNCTIONS, cmd
 from evil_minions.functions.registry import Call, Function
-from evil_minions.functions.table import FUNCTIONS
 from evil_minions.functions.tree import load_states
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from tests.unit.evil_minions.conftest import FakePlanner
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 LOAD = {
     "fun": "test.ping",
@@ -99,14 +99,14 @@ class Host:
         assert jid
         return None
 
-    async def ask_in_turn(self, questions: Generator[Mapping[str, Any], Any, Any]) -> Any:
-        """Note the first question."""
-        self.asked.append(questions.send(None)["cmd"])
-
-    async def ask_all(self, loads: Sequence[Mapping[str, Any]]) -> list[Any]:
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[Callable[..., Any]]:
         """Note what is asked."""
-        self.asked += [load["cmd"] for load in loads]
-        return []
+
+        async def ask(load: Mapping[str, Any]) -> None:
+            self.asked.append(load["cmd"])
+
+        yield ask
 
 
 @pytest.fixture

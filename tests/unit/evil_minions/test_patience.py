@@ -11,7 +11,6 @@ from evil_minions.network.channel import Request
 from evil_minions.network.transports import tcp, ws
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable
 
 
@@ -51,34 +50,34 @@ def request(done: list[object], tries: int = 3) -> Request:
     return Request({"cmd": "a"}, 5.0, tries, lambda sent, answer: done.append("failed" if sent.failed else answer))
 
 
-def link(kind: Any, endpoint: Any, rng: random.Random, owner: Owner) -> Any:
+def link(kind: Any, endpoint: Any, owner: Owner) -> Any:
     """Return a link whose connection is up."""
-    made = kind(endpoint, rng, owner)
+    made = kind(endpoint, owner)
     made.open()
     made.wire_ready(endpoint.wire)
     return made
 
 
-def test_tcp_timeout_keeps_the_connection(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_tcp_timeout_keeps_the_connection(endpoint: Any, clock: Any, owner: Owner) -> None:
     """After a timeout over tcp the request goes out again over the same connection."""
-    link(tcp.RequestChannel, endpoint, rng, owner).submit(request([]))
+    link(tcp.RequestChannel, endpoint, owner).submit(request([]))
     clock.advance(5.0)
     assert (len(endpoint.wires), len(endpoint.wire.sent)) == (1, 2)
     assert (endpoint.counters.reconnects, endpoint.counters.requests_retried) == (0, 1)
 
 
-def test_tcp_gives_up_after_the_last_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_tcp_gives_up_after_the_last_try(endpoint: Any, clock: Any, owner: Owner) -> None:
     """Three timeouts end a request."""
     done: list[object] = []
-    link(tcp.RequestChannel, endpoint, rng, owner).submit(request(done))
+    link(tcp.RequestChannel, endpoint, owner).submit(request(done))
     clock.advance(15.0)
     assert done == ["failed"]
 
 
-def test_tcp_break_ends_the_try(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_tcp_break_ends_the_try(endpoint: Any, clock: Any, owner: Owner) -> None:
     """A connection that breaks is opened again at once, then each second; time runs from when the request is sent."""
     done: list[object] = []
-    channel = link(tcp.RequestChannel, endpoint, rng, owner)
+    channel = link(tcp.RequestChannel, endpoint, owner)
     channel.submit(request(done, tries=2))
     channel.wire_lost(endpoint.wire)
     assert len(endpoint.wires) == 2
@@ -120,9 +119,9 @@ def test_tcp_late_answer_is_dropped(endpoint: Any) -> None:
     assert endpoint.counters.bad_frames == 2
 
 
-def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, owner: Owner) -> None:
     """The first connection begins with an introduction, a later one with signing in and all of a start."""
-    subscription = link(tcp.Subscription, endpoint, rng, owner)
+    subscription = link(tcp.Subscription, endpoint, owner)
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 0)
     subscription.wire_lost(endpoint.wire)
     clock.advance(0.0)
@@ -133,9 +132,9 @@ def test_tcp_subscriber_introduces_itself(endpoint: Any, clock: Any, rng: random
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 1)
 
 
-def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, rng: random.Random, owner: Owner) -> None:
+def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, owner: Owner) -> None:
     """After five more attempts the introduction goes out with the old keys, as a real minion's does."""
-    subscription = link(tcp.Subscription, endpoint, rng, owner)
+    subscription = link(tcp.Subscription, endpoint, owner)
     subscription.wire_lost(endpoint.wire)
     subscription.open()
     subscription.wire_ready(endpoint.wire)
@@ -144,10 +143,10 @@ def test_tcp_subscriber_gives_up_signing_in(endpoint: Any, rng: random.Random, o
     assert (endpoint.wire.sent, owner.asked, owner.returned) == ([b"hello"], [], 0)
 
 
-def test_ws_connection_for_each_request(endpoint: Any, rng: random.Random, owner: Owner) -> None:
+def test_ws_connection_for_each_request(endpoint: Any, owner: Owner) -> None:
     """Each request over ws opens a connection of its own, and the one before goes."""
     done: list[object] = []
-    channel = link(ws.RequestChannel, endpoint, rng, owner)
+    channel = link(ws.RequestChannel, endpoint, owner)
     for number in range(2):
         channel.submit(request(done))
         channel.wire_ready(endpoint.wire)
@@ -156,10 +155,10 @@ def test_ws_connection_for_each_request(endpoint: Any, rng: random.Random, owner
     assert [wire.closed for wire in endpoint.wires] == [True, True, False]
 
 
-def test_ws_has_no_timeout(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_ws_has_no_timeout(endpoint: Any, clock: Any, owner: Owner) -> None:
     """A request over ws waits for its answer as long as its connection lasts."""
     done: list[object] = []
-    channel = link(ws.RequestChannel, endpoint, rng, owner)
+    channel = link(ws.RequestChannel, endpoint, owner)
     channel.submit(request(done))
     channel.wire_ready(endpoint.wire)
     clock.advance(10_000.0)
@@ -169,9 +168,9 @@ def test_ws_has_no_timeout(endpoint: Any, clock: Any, rng: random.Random, owner:
     assert done == ["failed"]
 
 
-def test_ws_subscription_comes_back(endpoint: Any, clock: Any, rng: random.Random, owner: Owner) -> None:
+def test_ws_subscription_comes_back(endpoint: Any, clock: Any, owner: Owner) -> None:
     """A subscription over ws is opened again, and says nothing."""
-    subscription = link(ws.Subscription, endpoint, rng, owner)
+    subscription = link(ws.Subscription, endpoint, owner)
     subscription.wire_lost(endpoint.wire)
     clock.advance(0.0)
     subscription.wire_lost(endpoint.wire)

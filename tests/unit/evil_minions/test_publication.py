@@ -165,6 +165,7 @@ def test_parts_of_a_job_share_its_tally(
 def test_minions_that_a_job_is_for_are_counted_once() -> None:
     """A minion that takes a job which it was counted for is no further one."""
     tally = Tally(0, "1", "test.ping")
-    assert [tally.asks(index) for index in (0, 2, 2, 4000)] == [True, True, False, True]
+    for index in (0, 2, 2, 4000):
+        tally.asks(index)
     Tallies().reached(tally, 2)
     assert (tally.targeted, tally.reached) == (3, 1)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions.errors import UsageError
 from evil_minions.fleet import supervisor
 from evil_minions.functions import job
 from evil_minions.recording import adapt, recording, replay
 from evil_minions.recording.recording import Answer, Event, Recording
 from evil_minions.recording.replay import Pace, Replay, Step, steps, timing
+from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,11 +60,18 @@ def answer(fun: str, *args: object, value: object = True, seconds: float = 1.0, 
     return Answer(fun, args, value, retcode, seconds, "20261121100000000000", "nested" if retcode else None)
 
 
-def test_recorded_functions_are_known() -> None:
+def test_recorded_functions_are_known(tmp_path: Path) -> None:
     """A fleet knows the functions of its recording beside its own; whatever else is asked for is told with a guess."""
-    known = supervisor.names(answers(answer("web.restart"), STATES))
-    asked = ["web.restart", "state.apply", "test.ping", "test.pnig", "zzz"]
-    assert supervisor.unknown(asked, known) == {"test.pnig": "test.ping", "zzz": ""}
+    path = tmp_path / "web1.json"
+    found = (answer("web.restart"), STATES)
+    path.write_text(Recording("web1", "3008.5", "2026-11-21T10:00:00+00:00", GRAINS, found, ()).to_json())
+    settings = fleets.settings(tmp_path, 1, recording=path)
+    with pytest.raises(UsageError) as told:
+        supervisor.check_fleet(settings, ["web.restart", "state.apply", "test.ping", "test.pnig", "zzz"])
+    start = "The simulated minions do not know the function"
+    near, none = str(told.value).splitlines()
+    assert near == f"{start} test.pnig: did you mean test.ping?"
+    assert none.startswith(f"{start} zzz: record it on a real minion")
 
 
 def test_steps_are_in_order_and_pass_midnight() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -73,12 +72,10 @@ def test_no_place_to_write(tmp_path: Path) -> None:
         SampleWriter(tmp_path / "nosuch", JobRow, 0)
 
 
-def test_full_disk() -> None:
+def test_full_disk(tmp_path: Path) -> None:
     """A disk that is full says so in one sentence."""
-    writer = object.__new__(SampleWriter)
+    writer = SampleWriter(tmp_path, JobRow, 0)
     writer._path = Path("/dev/full")
-    writer._values = attrgetter("time", "jid", "fun", "targeted")
-    writer._lines = []
     writer.add(JOBS[0])
     with pytest.raises(SampleError, match="No space left on device"):
         writer.flush()

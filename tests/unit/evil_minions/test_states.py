@@ -94,10 +94,6 @@ class StateHost(FakeHost):
         """Return the pillar."""
         return {**self.given, **(override or {})}
 
-    async def ask_all(self, loads: Any) -> list[Any]:
-        """Ask several things."""
-        return [await self.master.answer(load) for load in loads]
-
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[..., Any]]:
         """Give what asks."""

@@ -55,10 +55,10 @@ def test_drift(later: Offset, drift: float) -> None:
 
 def test_all_files_of_clocks_are_read(tmp_path: Path) -> None:
     """Containers share a file, and each worker of locust has its own."""
-    assert samples.read_clocks(tmp_path) == []
+    assert samples.read(tmp_path, ClockSample) == []
     rows = [ClockSample("fleet-0", 1.5, 0.25, 0.0), ClockSample("locust-1", -2.0, 0.5, 0.125)]
     for name, row in zip(("clocks.csv", "clocks.1.csv"), rows, strict=True):
         file = SampleFile(tmp_path / name, ClockSample)
         file.write(row)
         file.close()
-    assert sorted(samples.read_clocks(tmp_path), key=lambda row: row.name) == rows
+    assert sorted(samples.read(tmp_path, ClockSample), key=lambda row: row.name) == rows

@@ -177,7 +177,7 @@ def test_samples_of_containers_become_those_of_one_machine(tmp_path: Path) -> No
         rows.close()
     folders = [tmp_path / "one", tmp_path / "two"]
     engine.merge_processes([(folder, 0.0) for folder in folders], tmp_path / "processes.csv")
-    found = [(row.time, row.pid) for row in samples.read_processes(tmp_path)]
+    found = [(row.time, row.pid) for row in samples.read(tmp_path, ProcessSample)]
     assert found == [(10.0, 7), (10.0, 10_000_007), (11.0, 7), (11.0, 10_000_007)]
     engine.merge_fleet([(folder / "fleet", 0.0) for folder in folders], tmp_path / "fleet")
     assert (tmp_path / "fleet" / "jobs.1000.csv").read_text() == "two"
@@ -193,7 +193,7 @@ def test_a_clock_that_is_off_is_corrected(tmp_path: Path) -> None:
     rows.write(ProcessSample(1210.2, "fleet", 7, 1.0, 100))
     rows.close()
     engine.merge_processes([(tmp_path / "one", 200.0)], tmp_path / "processes.csv")
-    assert [row.time for row in samples.read_processes(tmp_path)] == [1010.0]
+    assert [row.time for row in samples.read(tmp_path, ProcessSample)] == [1010.0]
     engine.merge_fleet([(fleet_folder, 200.0)], tmp_path / "fleet")
     jobs = (tmp_path / "fleet" / "jobs.0.csv").read_text().splitlines()
     assert jobs[1:] == ["1010.500000,1,test.ping,4", "1211.5,2,te"]
@@ -257,7 +257,7 @@ def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
     before = time.time()
     output = io.BytesIO()
     requests = io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    assert inside.serve(requests, inside.Answers(output)) == 0
+    assert inside.serve(requests, inside.sender(output)) == 0
     assert ended == ["left"]
     answers = {answer.pop("number"): answer for answer in map(json.loads, output.getvalue().splitlines())}
     assert before <= answers.pop(4)["time"] <= time.time()
@@ -276,7 +276,7 @@ def test_a_role_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(roles.ROLES, "test", role)
     requests, output = io.BytesIO(b'{"number": 1, "do": "be", "role": "test"}\n{"more": 1}\n'), io.BytesIO()
-    assert inside.serve(requests, inside.Answers(output)) == 1
+    assert inside.serve(requests, inside.sender(output)) == 1
     assert json.loads(output.getvalue()) == {"number": 1, "error": "test and True"}
     assert requests.read() == b""
 

@@ -17,8 +17,9 @@ from harness.errors import HarnessError, PortError, RunError, SettingsError, Sta
 from harness.load import clients, coordinator, worker
 from harness.load.coordinator import Coordinator, Remote
 from harness.load.plan import ApiAccess, Plan, Share, to_values
-from harness.load.wire import WORKER, Line, address_of, proof, version
+from harness.load.wire import WORKER, address_of, proof, version
 from harness.processes.deadline import Deadline, until
+from harness.processes.line import Line
 from harness.processes.ports import HOST
 from harness.processes.processes import Processes
 from harness.scenarios import scenario
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.processes.command import Command
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 QUICK = scenario.find("quick")
 PINGS = """

@@ -14,9 +14,10 @@ import pytest
 from harness.paths import ROOT
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.monitor import Accounts, Reading, title_role, written
+from harness.processes.monitor import FILE, Accounts, Reading, command, title_role, written
 from harness.processes.processes import Processes
-from harness.samples.files import read_processes
+from harness.samples import files as samples
+from harness.samples.rows import ProcessSample
 from tests.halts import halted
 
 if TYPE_CHECKING:
@@ -168,14 +169,13 @@ def test_samples_of_real_processes(tmp_path: Path) -> None:
     output = tmp_path / "processes.csv"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with Processes(tmp_path) as processes:
-        argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(processes.warden)]
-        argv += ["--folder", str(processes.folder), "--output", str(output)]
+        argv = command(processes.warden, processes.folder, tmp_path)
         monitor = processes.start("monitor", Command("harness", argv, environment, tmp_path / "monitor.out"))
         worker = processes.start("w", Command("worker", [sys.executable, "-c", BURN], environment, tmp_path / "out"))
 
         def used() -> float | None:
             last: dict[int, float] = defaultdict(float)
-            for sample in read_processes(tmp_path) if output.exists() else ():
+            for sample in samples.read(tmp_path, ProcessSample) if output.exists() else ():
                 if sample.role == "worker":
                     last[sample.pid] = sample.cpu_s
             return total if (total := sum(last.values())) >= 0.55 else None
@@ -189,9 +189,8 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
     """The monitor of a warden that is not there ends with one line."""
     with subprocess.Popen(["true"]) as nobody:
         nobody.wait()
-    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(nobody.pid), "--folder", str(tmp_path)]
     result = subprocess.run(
-        [*argv, "--output", str(tmp_path / "x.csv")],
+        command(nobody.pid, tmp_path, tmp_path),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -204,9 +203,9 @@ def test_monitor_ends_with_the_warden(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_monitor_goes_on_after_a_stop(tmp_path: Path) -> None:
     """A monitor that was stopped for longer than its interval takes samples again, until it is told to end."""
-    path = tmp_path / "x.csv"
-    argv = [sys.executable, "-m", "harness.processes.monitor", "--warden", str(os.getpid()), "--folder", str(tmp_path)]
-    with subprocess.Popen([*argv, "--output", str(path)], env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
+    path = tmp_path / FILE
+    argv = command(os.getpid(), tmp_path, tmp_path)
+    with subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}) as process:
         try:
             until(lambda: path.exists() and written(path) > 50, Deadline(20), lambda: "no sample")
             with halted(process.pid):

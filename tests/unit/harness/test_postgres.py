@@ -265,7 +265,7 @@ def engine(path: Path, images: list[str]) -> Iterator[Engine]:
 def test_container_ends_with_its_holder(tmp_path: Path) -> None:
     """The process that holds a container starts it, and removes it when told to stop."""
     with engine(tmp_path / "d.sock", ["postgres:16"]) as server, Processes(tmp_path) as processes:
-        argv = [sys.executable, "-m", "harness.database.container", "--image", "postgres:16", "--port", "5432"]
+        argv = [sys.executable, "-m", "harness.database.container", "postgres:16", "5432"]
         environment = {
             **os.environ,
             "DOCKER_HOST": f"unix://{tmp_path}/d.sock",

@@ -123,19 +123,12 @@ def test_verdicts(run: Path) -> None:
     assert not found.passed
 
 
-def test_comparison(run: Path) -> None:
-    """Where both trees ran, patched is divided by stock; a figure that is zero on stock has no ratio."""
-    comparison = result.compute(run).comparison
-    assert comparison["publications_per_job"] == 0.6667
-    assert comparison["acknowledged_ratio"] == 1.4286
-    assert comparison["client_latency_s.p50"] == 0.3
-    assert "peak_memory_mb" not in comparison
-
-
 def test_same_samples_same_result(run: Path) -> None:
     """A result computed again is the same, byte by byte, and has its format's number."""
-    first = result.write(result.compute(run), run).read_bytes()
-    assert result.write(result.compute(run), run).read_bytes() == first
+    result.write(result.compute(run), run)
+    first = (run / result.FILE).read_bytes()
+    result.write(result.compute(run), run)
+    assert (run / result.FILE).read_bytes() == first
     assert json.loads(first)["format"] == result.FORMAT == 3
     assert json.loads(first)["trees"].keys() == {"stock", "patched"}
 
@@ -151,7 +144,7 @@ def test_unknown_column_is_refused(run: Path) -> None:
     """Samples of another version are refused in a sentence that names the file and the column."""
     path = run / "stock" / "samples" / "kept.csv"
     path.write_text(path.read_text().replace("minion\n", "host\n", 1))
-    with pytest.raises(SettingsError, match=r"kept.csv has no usable column `minion`"):
+    with pytest.raises(SettingsError, match=r"kept.csv has no column minion"):
         result.compute(run)
 
 

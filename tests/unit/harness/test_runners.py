@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.load import jobcache, reading
+from harness.load import reading, salt_side
 from harness.load.reading import Answer, RunnerJob
 from harness.samples.rows import RunnerSample
 from harness.scenarios.runners import Expected
@@ -159,6 +159,6 @@ def test_answers_in_the_job_cache() -> None:
         JID: {"vm_master": {"return": {"return": _orchestrated(PING, HIGH)}}},
         OTHER: {},
     }
-    assert list(jobcache.answered(cache.__getitem__, jobs)) == [
+    assert list(salt_side.answered(cache.__getitem__, jobs)) == [
         RunnerSample(JID, 3, f"{JID} {OTHER}", "there is no step `canary`")
     ]

@@ -11,7 +11,7 @@ import pytest
 from evil_minions import TRANSPORTS
 from harness.bed import settings
 from harness.bed.master import PINGS
-from harness.bed.settings import ApiSettings, BedSettings, TemporarySettings
+from harness.bed.settings import ApiSettings, BedSettings
 from harness.errors import DiskError, LimitError, SettingsError
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def test_good_settings_pass(good: BedSettings) -> None:
         ({"minions": -1}, r"^The number of minions can't be negative\.$"),
         ({"api": ApiSettings(processes=0)}, r"^salt-api needs at least one process: "),
         (
-            {"temporary": TemporarySettings(Path("/no/such/place"))},
+            {"temporary": Path("/no/such/place")},
             r"^The temporary folder's place /no/such/place does not exist: ",
         ),
         (
-            {"temporary": TemporarySettings(Path("/" + "/".join(["sys"] + ["kernel", ".."] * 9)))},
+            {"temporary": Path("/" + "/".join(["sys"] + ["kernel", ".."] * 9))},
             r" is too long a path ",
         ),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from harness.load.timeline import Player
 from harness.report import page
 from harness.results import result
 from harness.samples import files as samples
+from harness.samples.rows import KeptReturn, MomentSample
 from harness.scenarios import fleet, scenario
 from harness.scenarios.timeline import Moment
 
@@ -183,7 +184,7 @@ def _played(moments: list[Moment], master: Master, folder: Path) -> tuple[Player
         asked.append(request)
         return {"minions": 7}
 
-    with Player(moments, ask, master, folder, clock=lambda: 1000.0) as player:
+    with Player(moments, ask, cast("Any", master), folder, clock=lambda: 1000.0) as player:
         player.start(900.0)
         for thread in player._threads:
             thread.join(30)
@@ -198,7 +199,7 @@ def test_every_moment_is_played_and_written(tmp_path: Path) -> None:
     player, asked = _played([*moments, Moment(4, "restart-master", "d")], master, tmp_path)
     assert asked == [{"do": "kill", "share": 0.5}, {"do": "heal"}]
     assert master.done == ["rotate", "restart"]
-    rows = {row.name: row for row in samples.read_moments(tmp_path)}
+    rows = {row.name: row for row in samples.read(tmp_path, MomentSample)}
     assert {name: (row.do, row.minions, row.at_s, row.time) for name, row in rows.items()} == {
         "a": ("kill", 7, 1.0, 1000.0),
         "b": ("heal", 7, 2.0, 1000.0),
@@ -214,16 +215,16 @@ def test_a_moment_that_is_refused_is_a_problem(tmp_path: Path) -> None:
     master = Master("no such file")
     player, _ = _played(moments, master, tmp_path)
     assert player.problem == "The moment `new keys` of the timeline could not be played: no such file"
-    assert [(row.name, row.error) for row in samples.read_moments(tmp_path)] == [("new keys", "no such file")]
+    assert [(row.name, row.error) for row in samples.read(tmp_path, MomentSample)] == [("new keys", "no such file")]
     assert master.done == []
 
 
 def test_what_is_not_due_yet_is_skipped_at_the_end(tmp_path: Path) -> None:
     """A run that ends early does not wait for its timeline."""
-    with Player([Moment(1e6, "heal", "a")], lambda _: {}, Master(), tmp_path) as player:
+    with Player([Moment(1e6, "heal", "a")], lambda _: {}, cast("Any", Master()), tmp_path) as player:
         player.start(1e10)
         assert not player.done
-    assert samples.read_moments(tmp_path) == []
+    assert samples.read(tmp_path, MomentSample) == []
     assert threading.active_count() < 10
 
 
@@ -251,7 +252,7 @@ def test_a_growing_fleet_loses_nothing(tmp_path: Path) -> None:
     """A return of a minion that came after its job was first seen is expected as well."""
     folder = Path(shutil.copytree(RUN, tmp_path / "run"))
     path = folder / "patched" / "samples"
-    jid = next(iter({row.jid for row in samples.read_kept(path)}))
+    jid = next(iter({row.jid for row in samples.read(path, KeptReturn)}))
     before = result.compute(folder).trees["patched"]
     with (path / "fleet" / "returns.0.csv").open("a") as file:
         file.write(f"1013,{jid},test.ping,minion-late,1,1,0.5\n")

@@ -15,6 +15,7 @@ import pytest
 from harness.load import plan as plans
 from harness.load.plan import ApiAccess, Plan
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +139,7 @@ def test_open_model(root: Path, tmp_path: Path, api: Api) -> None:
     """
     done = _locust(root, tmp_path, api)
     assert done.returncode == 1, done.stderr
-    rows = {(row.clients, row.number): row for row in samples.read_clients(tmp_path)}
+    rows = {(row.clients, row.number): row for row in samples.read(tmp_path, ClientSample)}
     assert rows.keys() == {("api", 0), ("api", 1), ("cli", 0)}
     first, second, cli = rows["api", 0], rows["api", 1], rows["cli", 0]
     assert second.started < first.finished
@@ -157,5 +158,5 @@ def test_login_refused(root: Path, tmp_path: Path, api: Api) -> None:
     done = _locust(root, tmp_path, api)
     assert done.returncode == 3
     assert "The clients could not log in to salt-api: the log-in of me failed: 401 Client Error" in done.stderr
-    assert list(samples.read_clients(tmp_path)) == []
+    assert samples.read(tmp_path, ClientSample) == []
     assert plans.read_zero(tmp_path) is None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import csv
+import io
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
 from harness import __main__ as cli
 from harness import figures as defined
+from harness.commands import campaign
 from harness.errors import SettingsError
+from harness.progress import Progress
 from harness.report import page
 from harness.results import result
 from harness.results import runs as folders
@@ -23,7 +28,7 @@ from tests import oracle, synthetic
 from tests.mutations import mutate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 MUTATIONS = 100
 # of results the oracle imports only what is no arithmetic: what ran, and what the result says
@@ -315,7 +320,9 @@ def test_clocks_of_other_hosts(run: Path) -> None:
 def test_a_run_without_a_result(run: Path) -> None:
     """Where there is nothing to verify a sentence says what to do."""
     (run / "result.json").unlink()
-    with pytest.raises(SettingsError, match=r"there is nothing to verify: run `python -m harness result` first\.$"):
+    with pytest.raises(
+        SettingsError, match=r"result.json is missing or broken: run `build/venv/bin/python -m harness result .*`\.$"
+    ):
         verification.verify(run)
 
 
@@ -350,3 +357,28 @@ def test_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run that is not there is exit code 2."""
     assert cli.main(["verify", "nothing", "--folder", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"There is no run nothing: give a folder in {tmp_path}, or latest.\n"
+
+
+def test_one_way_through_a_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the samples to the report each file of them is parsed once, and the result is written once."""
+    parsed, written = Counter[str](), Counter[str]()
+    reader, write = csv.reader, Path.write_text
+
+    def counted(file: TextIO, *dialect: str) -> Iterator[list[str]]:
+        parsed[file.name] += 1
+        return reader(file, *dialect)
+
+    def noted(path: Path, text: str, **options: str) -> int:
+        written[path.name] += 1
+        return write(path, text, **options)
+
+    monkeypatch.setattr(csv, "reader", counted)
+    monkeypatch.setattr(Path, "write_text", noted)
+    (run / "result.json").unlink()
+    finished = campaign.evaluate(run, Progress(io.StringIO()))
+    samples = run / "stock" / "samples"
+    expected = {*samples.glob("*.csv"), *samples.glob("fleet/*.csv")}
+    assert parsed == dict.fromkeys(map(str, expected), 1)
+    assert written == {"result.json": 1, "report.html": 1}
+    assert json.loads(json.dumps(finished.written)) == result.load(run)
+    assert result.load(run)["trustworthy"] is True

@@ -11,14 +11,13 @@ import pytest
 from harness.processes import kernel
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.process import calls
-from harness.processes.processes import Processes
+from harness.processes.processes import Processes, calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 HANGS = """
 import time

@@ -234,13 +234,6 @@ def test_nothing_is_left_at_the_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folder_can_be_kept(tmp_path: Path) -> None:
-    """The temporary folder stays if asked for."""
-    with Processes(tmp_path, keep=True) as processes:
-        folder = processes.folder
-    assert folder.is_dir()
-
-
 def test_killed_harness_leaves_nothing(harness: tuple[subprocess.Popen[str], Path, list[psutil.Process]]) -> None:
     """After kill -9 of the harness its processes and its folder go."""
     process, folder, everything = harness

@@ -25,7 +25,7 @@ from tests.halts import halt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
     from harness.scenarios.timeline import Moment
 
 RUN = Path(__file__).parent / "data" / "run"

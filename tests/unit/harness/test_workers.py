@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -24,13 +25,14 @@ from harness.load import clients, plan
 from harness.load.plan import ApiAccess, Plan, Share
 from harness.processes.ports import Ports
 from harness.samples import files as samples
+from harness.samples.rows import ClientSample, ClockSample
 from harness.scenarios import scenario
 from harness.scenarios.scenario import requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.processes.process import Process
+    from harness.processes.processes import Process
 
 pytestmark = pytest.mark.slow
 
@@ -165,12 +167,15 @@ def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -
 def _sent(folder: Path) -> Counter[tuple[str, int, float]]:
     zero = plan.read_zero(folder)
     assert zero is not None
-    return Counter((row.clients, row.number, round(row.scheduled - zero, 3)) for row in samples.read_clients(folder))
+    return Counter(
+        (row.clients, row.number, round(row.scheduled - zero, 3)) for row in samples.read(folder, ClientSample)
+    )
 
 
 def _counted(folder: Path) -> dict[str, int]:
     """Return the number of requests by name, as locust itself counted them to the end."""
-    return {row["name"]: row["num_requests"] for row in json.loads((folder / "locust.json").read_text())}
+    with (folder / "locust_stats.csv").open(newline="") as file:
+        return {row["Name"]: int(row["Request Count"]) for row in csv.DictReader(file) if row["Type"]}
 
 
 def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api: Api) -> None:
@@ -200,12 +205,12 @@ def test_a_worker_whose_clock_is_off(root: Path, tmp_path: Path, api: Api, ahead
     assert _run(root, tmp_path / "workers", api, 2, ahead) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
     zero = plan.read_zero(tmp_path / "workers")
     assert zero is not None
-    rows = list(samples.read_clients(tmp_path / "workers"))
+    rows = samples.read(tmp_path / "workers", ClientSample)
     assert {request.number for request in rows if request.clients == "cli"} == {0, 1, 2}
     # far from 200 s: how late exactly is the machine's affair
     assert all(0 <= row.started - row.scheduled < 100 for row in rows)
     assert all(row.started <= row.finished < zero + 100 for row in rows)
-    (clock,) = samples.read_clocks(tmp_path / "workers")
+    (clock,) = samples.read(tmp_path / "workers", ClockSample)
     assert (clock.name, clock.drift_s) == ("locust-1", 0.0)
     assert abs(clock.offset_s - ahead) <= clock.error_s + 0.01
 

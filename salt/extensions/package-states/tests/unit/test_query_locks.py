@@ -46,7 +46,6 @@ def found(monkeypatch):
     Return what locks a query finds, with or without package states on the master
     """
     query = types.SimpleNamespace(
-        accepted=lambda context: ["web1", "web2", "new"],
         of_minion=lambda minion, name, **more: {"name": f"{minion}/{name}", **more},
     )
     monkeypatch.setattr(package_state, "query", query)
@@ -58,9 +57,14 @@ def found(monkeypatch):
         return contextlib.nullcontext()
 
     monkeypatch.setattr(package_state.store, "reading", reading)
-    return lambda **opts: list(
-        package_state.locks(types.SimpleNamespace(opts=dict(opts)))
-    )
+
+    def locks(**opts):
+        context = types.SimpleNamespace(
+            opts=opts, accepted=lambda: ["web1", "web2", "new"]
+        )
+        return list(package_state.locks(context))
+
+    return locks
 
 
 def test_locks(found):

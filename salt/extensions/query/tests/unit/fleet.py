@@ -210,7 +210,9 @@ def answering(answers, **more):
             super().__init__(context, seconds)
             self.queue = Queue
 
-    with patch("salt.client.get_local_client", return_value=fleet), patch(
-        "saltext.query.live.Client", Client
-    ), patch("saltext.query.live.time.sleep", fleet.pass_time):
+    with (
+        patch("salt.client.get_local_client", return_value=fleet),
+        patch("saltext.query.live.Client", Client),
+        patch("saltext.query.live.time.sleep", fleet.pass_time),
+    ):
         yield fleet

@@ -6,6 +6,7 @@ is what Salt's interfaces give.
 import copy
 import os
 import time
+import types
 
 import pytest
 import saltext.query
@@ -108,7 +109,7 @@ def test_keys(master):
     master.key("back\\slash")
     os.mkdir(os.path.join(folder, "folder"))
     os.symlink("web0.example.com", os.path.join(folder, "link"))
-    found = keys.states(master.opts)
+    found = keys.source(types.SimpleNamespace(opts=master.opts))
     assert len(found) == 8
     opts = copy.deepcopy(salt.config.DEFAULT_MASTER_OPTS)
     opts.update(master.opts, id="master_master")

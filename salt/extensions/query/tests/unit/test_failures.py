@@ -76,9 +76,11 @@ def test_a_document_that_is_damaged_is_told(master):
 
 def test_a_wrong_master_job_cache(master):
     master.opts["master_job_cache"] = "nope"
-    with patch("salt.loader.minion_mods", return_value={}), patch(
-        "salt.loader.returners", return_value={}
-    ), pytest.raises(QueryStoreError, match="master_job_cache .* nope"):
+    with (
+        patch("salt.loader.minion_mods", return_value={}),
+        patch("salt.loader.returners", return_value={}),
+        pytest.raises(QueryStoreError, match="master_job_cache .* nope"),
+    ):
         ask(master, "job", ["id"])
 
 
@@ -89,8 +91,9 @@ def test_a_job_store_that_fails(master):
         raise RuntimeError("could not connect to server")
 
     found = {"pgjsonb.get_jids": fail, "pgjsonb.get_load": fail}
-    with patch("salt.loader.minion_mods", return_value={}), patch(
-        "salt.loader.returners", return_value=found
+    with (
+        patch("salt.loader.minion_mods", return_value={}),
+        patch("salt.loader.returners", return_value=found),
     ):
         for rule in (None, ["=", "id", "1"]):
             with pytest.raises(QueryStoreError, match="pgjsonb .could not connect"):

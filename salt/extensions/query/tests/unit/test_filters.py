@@ -4,7 +4,7 @@ import random
 import pytest
 import saltext.query.filters
 from saltext.query.errors import QueryError
-from saltext.query.field import Field, alias, table
+from saltext.query.field import Field, Known, alias, table
 from saltext.query.filters import Filter
 from saltext.query.kinds import MISSING_NODATA
 
@@ -25,6 +25,8 @@ FIELDS = table(
     ],
 )
 
+KNOWN = Known(FIELDS)
+
 ITEM = {
     "name": "web2.example.com",
     "text": "Debian 12",
@@ -39,7 +41,7 @@ EMPTY = {"name": "web3"}
 
 
 def holds(rule, item=None):
-    return Filter(rule, FIELDS).holds(ITEM if item is None else item)
+    return Filter(rule, KNOWN).holds(ITEM if item is None else item)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_wrong_filters(rule):
     All that can be wrong is found before any item is seen.
     """
     with pytest.raises(QueryError):
-        Filter(rule, FIELDS)
+        Filter(rule, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -240,13 +242,13 @@ def test_names_within_names():
     The parts of a request may have been put together: the order is kept.
     """
     rule = ["|", ["|", ["=", "name", "b"], ["=", "name", "a"]], ["=", "id", "c"]]
-    assert Filter(rule, FIELDS).names == ["b", "a", "c"]
+    assert Filter(rule, KNOWN).names == ["b", "a", "c"]
 
 
 def test_many_comparisons_are_refused():
     rule = ["|", *[["!=", "text", "x"]] * (saltext.query.filters.MAX_TERMS + 1)]
     with pytest.raises(QueryError):
-        Filter(rule, FIELDS)
+        Filter(rule, KNOWN)
 
 
 @pytest.mark.parametrize("word", ("&", "|", "!"))
@@ -257,13 +259,13 @@ def test_empty_groups_count_as_well(word):
     group = ["!", ["&"]] if word == "!" else [word]
     rule = ["&", *[group] * (saltext.query.filters.MAX_TERMS + 1)]
     with pytest.raises(QueryError, match="at most 1000"):
-        Filter(rule, FIELDS)
+        Filter(rule, KNOWN)
 
 
 def test_what_just_fits():
     most = saltext.query.filters.MAX_TERMS
     assert most == 1000
-    Filter(["|", *[["!=", "text", "x"]] * (most - 1)], FIELDS)
+    Filter(["|", *[["!=", "text", "x"]] * (most - 1)], KNOWN)
 
 
 def test_many_names_are_not():
@@ -286,7 +288,7 @@ def test_cheap_fields_are_looked_at_first():
         Field("free", "Free", "bool", "Doc", get("free", False)),
     )
     rule = ["&", ["=", "dear", True], ["=", "read", True], ["=", "free", True]]
-    assert Filter(rule, fields).holds(None) is False
+    assert Filter(rule, Known(fields)).holds(None) is False
     assert seen == ["free"]
 
 
@@ -371,4 +373,4 @@ def test_random_filters():
     ),
 )
 def test_names_of_filters(rule, names):
-    assert Filter(rule, FIELDS).names == names
+    assert Filter(rule, KNOWN).names == names

@@ -125,7 +125,7 @@ def test_sources_and_locks(tmp_path, kind):
     folder = tmp_path / kind
     folder.mkdir(mode=0o755)
     file = folder / "planted.py"
-    file.write_text("def source(context):\n    return 1\n\nlocks = needs = source\n")
+    file.write_text("def source(context):\n    return 1\n\nlocks = source\n")
     file.chmod(0o666)
     opts = {"module_dirs": [str(tmp_path)]}
     assert "planted.source" not in saltext.query.loader.modules(opts, kind)
@@ -142,9 +142,7 @@ def test_locks_are_not_left_out_unnoticed(master, tmp_path):
     folder = tmp_path / "modules" / "query_locks"
     folder.mkdir(mode=0o755, parents=True)
     file = folder / "planted.py"
-    file.write_text(
-        "def locks(context):\n    return []\n\ndef needs():\n    return []\n"
-    )
+    file.write_text("def locks(context):\n    return []\n")
     file.chmod(0o644)
     master.opts["module_dirs"] = [str(folder.parent)]
     assert not saltext.query.items(master.opts, "lock", ["name"])["data"]

@@ -7,7 +7,7 @@ import os
 import pytest
 import saltext.query
 import saltext.query.documents
-import saltext.query.formats
+import saltext.query.render
 import saltext.query.search
 import saltext.query.target
 from saltext.query.compare import version_order
@@ -424,7 +424,7 @@ def test_a_misspelt_field_of_a_site(master):
     assert ask(["grain.roles"], ["=", "name", "web2"]) is None
     assert ask(["grain.roles"], limit=1, offset=1) is None
     assert ask(["name"], "name == db and grain.rolse == web") is None
-    note = list(saltext.query.formats.notes({"valueless": {"grain.a": "grain.b"}}))
+    note = list(saltext.query.render.notes({"valueless": {"grain.a": "grain.b"}}))
     assert note == ["nothing that is looked at has grain.a; did you mean 'grain.b'?"]
 
 

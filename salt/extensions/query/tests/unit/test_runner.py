@@ -170,9 +170,11 @@ def client(master):
     opts = salt.config.master_config(None)
     opts.update(master.opts, root_dir="/", conf_file="/etc/salt/master")
     os.makedirs(os.path.join(opts["cachedir"], "proc"))
-    with patch("salt.utils.event.get_event", MagicMock()), patch(
-        "salt.utils.job.store_job"
-    ), patch("salt.client.mixins.SyncClientMixin.mminion", None):
+    with (
+        patch("salt.utils.event.get_event", MagicMock()),
+        patch("salt.utils.job.store_job"),
+        patch("salt.client.mixins.SyncClientMixin.mminion", None),
+    ):
         ret = salt.runner.RunnerClient(opts)
         yield ret
     if hasattr(ret, "destroy"):

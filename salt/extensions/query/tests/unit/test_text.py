@@ -1,10 +1,11 @@
 import pytest
 import saltext.query
 from saltext.query.errors import QueryError
+from saltext.query.field import Known
 from saltext.query.filters import Filter
 from saltext.query.text import parse
 
-NODE = saltext.query.item_type({}, "node")
+KNOWN = Known(saltext.query.item_type({}, "node").fields)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ NODE = saltext.query.item_type({}, "node")
     ),
 )
 def test_texts(text, rule):
-    assert parse(text, NODE.fields) == rule
+    assert parse(text, KNOWN) == rule
 
 
 @pytest.mark.parametrize(
@@ -99,12 +100,12 @@ def test_texts(text, rule):
 )
 def test_wrong_texts(text):
     with pytest.raises(QueryError):
-        parse(text, NODE.fields)
+        parse(text, KNOWN)
 
 
 def test_the_place_is_told():
     with pytest.raises(QueryError, match="character 8: .* 'b'"):
-        parse("os = a b", NODE.fields)
+        parse("os = a b", KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +121,13 @@ def test_what_is_wrong_is_told(text, words):
     In words that say what to do.
     """
     with pytest.raises(QueryError) as exc:
-        parse(text, NODE.fields)
+        parse(text, KNOWN)
     assert words in str(exc.value)
 
 
 def test_what_is_read_can_be_filtered_by():
-    rule = parse('name =* "web*" and not (mtotal < 1 or os =~ m/x/i)', NODE.fields)
-    assert [field.name for field in Filter(rule, NODE.fields).fields] == [
+    rule = parse('name =* "web*" and not (mtotal < 1 or os =~ m/x/i)', KNOWN)
+    assert [field.name for field in Filter(rule, KNOWN).fields] == [
         "name",
         "mtotal",
         "os",

@@ -20,31 +20,18 @@ here and never code.
 
 import importlib
 
-# The loader imports this package in each process of Salt, most of which ask nothing: what
-# takes time is imported when it is used.
-_PLACES = {
-    "saltext.query.api": (
-        "count",
-        "fields",
-        "item_type",
-        "item_types",
-        "items",
-        "old_format",
-        "prepare",
-    ),
-    "saltext.query.errors": (
-        "QueryError",
-        "QueryRightsError",
-        "QueryStoreError",
-    ),
-    "saltext.query.kinds": ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN"),
-}
+_API = ("count", "fields", "item_type", "item_types", "items", "old_format", "prepare")
+_ERRORS = ("QueryError", "QueryRightsError", "QueryStoreError")
+_STATUSES = ("NODATA", "NORMAL", "OFFLINE", "UNAVAIL", "UNKNOWN")
 
-__all__ = [name for names in _PLACES.values() for name in names]
+__all__ = [name for names in (_API, _ERRORS, _STATUSES) for name in names]
 
 
 def __getattr__(name):
-    for place, names in _PLACES.items():
+    # The loader imports this package in each process of Salt, most of which ask nothing:
+    # what takes time is imported when it is used.
+    places = (("api", _API), ("errors", _ERRORS), ("kinds", _STATUSES))
+    for place, names in places:
         if name in names:
-            return getattr(importlib.import_module(place), name)
+            return getattr(importlib.import_module(f"saltext.query.{place}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,19 +1,14 @@
-"""
-What a program asks: see :mod:`saltext.query`, which has these functions too.
-"""
+"""What a program asks: see :mod:`saltext.query`, which has these functions too."""
 
-import saltext.query.compare
-import saltext.query.context
-import saltext.query.dynamic
-import saltext.query.engine
-import saltext.query.field
-import saltext.query.groups
-import saltext.query.item
-import saltext.query.loader
-import saltext.query.target
-import saltext.query.text
-from saltext.query.errors import QueryError, QueryRightsError, of_site
+import itertools
+
+from saltext.query import compare, dynamic, engine, groups, loader, text
+from saltext.query.context import Context
+from saltext.query.errors import QueryError, of_site
+from saltext.query.field import Known, similar
+from saltext.query.item import ItemType
 from saltext.query.kinds import KINDS
+from saltext.query.target import Target
 
 try:
     from salt.utils.rows import Rows
@@ -27,28 +22,22 @@ def item_types(opts):
     Return the names of the item types: ``instance``, ``job``, ``lock``, ``node``, ``os``,
     ``package``, and those that the site has added, see :mod:`saltext.query.loader`.
     """
-    return saltext.query.loader.names(opts, "query_types", "item_type")
+    return loader.names(opts, "query_types")
 
 
 def item_type(opts, what):
-    """
-    Return an item type.
+    """Return an item type.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
     :rtype: saltext.query.item.ItemType
     :raises QueryError: if there is no such type
     """
-    found = saltext.query.loader.found(
-        opts,
-        "query_types",
-        what,
-        "item_type",
-        f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}.",
-    )
+    otherwise = f"Ask for one of {', '.join(item_types(opts))}, not for {what!r:.80}."
+    found = loader.found(opts, "query_types", what, otherwise)
     with of_site(f"item type {what}"):
         ret = found()
-    if not isinstance(ret, saltext.query.item.ItemType):
+    if not isinstance(ret, ItemType):
         raise QueryError(
             f"Correct the item type {what}: its item_type() returns no ItemType."
         )
@@ -69,8 +58,7 @@ def items(
     room=None,
     live=None,
 ):
-    """
-    Answer a data query.
+    """Answer a data query.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
@@ -82,11 +70,12 @@ def items(
     :param int limit: return at most so many
     :param offset: leave out so many before these; or ``next`` of the page before, a text,
         to go on after it, whatever has come or gone meanwhile
-    :param sort: names of fields to sort by, see :mod:`saltext.query.order`
+    :param sort: names of fields to sort by, see :mod:`saltext.query.compare`
     :param tgt: which nodes are meant besides, as a target of Salt's
     :param str tgt_type: the type of the target
     :param Caller caller: who asks, by default the user that the master runs as
-    :param callable room: takes a row and returns whether there is room for it
+    :param callable room: takes the definitions of the columns, and returns a function that
+        takes a row and returns whether there is room for it
     :param dict live: how minions are asked: ``live_timeout`` and others, see
         :mod:`saltext.query.live`
 
@@ -107,13 +96,21 @@ def items(
     :raises QueryStoreError: if what it takes can't be read or reached
     """
     query = prepare(opts, what, fields, filter_, sort)
-    saltext.query.engine.check_paging(limit, offset)
-    target = _target(what, tgt, tgt_type)
+    engine.check_paging(limit, offset)
+    target = None
+    if tgt is not None:
+        if what != "node":
+            raise QueryError(
+                "Give a target for nodes only: other types are no minions."
+            )
+        target = Target(tgt, tgt_type)
     context = query.context(opts, caller=caller, target=target, live=live)
-    page = query.run(context, limit, offset, room)
-    ret = Rows({"fields": query.definitions(), "data": page.rows})
-    if limit is not None or offset or page.next is not None:
-        ret.update(total=page.total, offset=offset, next=page.next)
+    rows, total, next_ = query.run(
+        context, limit, offset, room and room(query.definitions())
+    )
+    ret = Rows({"fields": query.definitions(), "data": rows})
+    if limit is not None or offset or next_ is not None:
+        ret.update(total=total, offset=offset, next=next_)
     if context.live is not None:
         ret["live"] = context.live.summary(context.live_names)
     more = {
@@ -131,9 +128,8 @@ def items(
 
 
 def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **more):
-    """
-    Return how many items there are of each kind: one row for each group of items that
-    have the same in these fields, and its size in the column ``count``.
+    """Return how many items there are of each kind: one row for each group of items
+    that have the same in these fields, and its size in the column ``count``.
 
     :param list fields: names of fields, and ``sum(name)``, ``min(name)``, ``max(name)`` or
         ``avg(name)`` for further columns
@@ -141,23 +137,19 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     :param more: ``tgt`` and others of :func:`items`; ``limit`` and ``offset`` count groups
     :return: as of :func:`items`, and in ``counted`` how many items there are
     """
-    saltext.query.engine.check_paging(limit, offset)
+    engine.check_paging(limit, offset)
     room = more.pop("room", None)
-    plain, functions = saltext.query.groups.split(fields)
+    plain, functions = groups.split(fields)
     if functions:
         names = [name for _, name in functions]
-        found = prepare(opts, what, names).definitions()
-        saltext.query.groups.check(functions, found)
+        groups.check(functions, prepare(opts, what, names).definitions())
         fields = [*plain, *names]
     found = items(opts, what, fields, filter_, **more)
-    ret = Rows(saltext.query.groups.count(found, functions, sort))
+    ret = Rows(groups.count(found, functions, sort))
     rows = ret["data"]
     kept = rows[offset : None if limit is None else offset + limit]
     if room is not None:
-        for place, row in enumerate(kept):
-            if not room(row):
-                del kept[place:]
-                break
+        kept = list(itertools.takewhile(room(ret["fields"]), kept))
     ret.update(data=kept, total=len(rows))
     if limit is not None or offset or len(kept) < len(rows):
         # groups are gone on with by their number
@@ -166,42 +158,30 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     return ret
 
 
-def _target(what, tgt, tgt_type):
-    if tgt is None:
-        return None
-    if what != "node":
-        raise QueryError("Give a target for nodes only: other types are no minions.")
-    return saltext.query.target.Target(tgt, tgt_type)
-
-
 def prepare(opts, what, fields, filter_=None, sort=None):
-    """
-    Return a query that is found to be right, to be run later.
+    """Return a query that is found to be right, to be run later.
 
     :rtype: saltext.query.engine.Query
     :raises QueryError: if the request is wrong
     """
     itemtype = item_type(opts, what)
     kinds = (opts.get("query") or {}).get("kinds") or {}
-    if not isinstance(kinds, dict) or not all(
-        isinstance(kind, str) and kind in KINDS for kind in kinds.values()
-    ):
+    if not isinstance(kinds, dict) or not KINDS.keys() >= set(map(str, kinds.values())):
         raise QueryError(
             "Correct 'kinds' of the option query in the master's configuration: it is a"
             f" mapping of names of fields to one of {', '.join(KINDS)}."
         )
-    known = saltext.query.field.Known(itemtype.fields, itemtype.dynamic, kinds)
+    known = Known(itemtype.fields, itemtype.dynamic, kinds)
     is_usual = filter_ is None and itemtype.usual_filter is not None
     if is_usual:
         filter_ = itemtype.usual_filter
-    if isinstance(filter_, str):
-        filter_ = saltext.query.text.parse(filter_, known)
-    return saltext.query.engine.Query(itemtype, fields, filter_, sort, known, is_usual)
+    elif isinstance(filter_, str):
+        filter_ = text.parse(filter_, known)
+    return engine.Query(itemtype, fields, filter_, sort, known, is_usual)
 
 
 def fields(opts, what, names=None, caller=None):
-    """
-    Answer a fields query.
+    """Answer a fields query.
 
     :param dict opts: the master's options
     :param str what: one of :func:`item_types`
@@ -213,61 +193,41 @@ def fields(opts, what, names=None, caller=None):
     :raises QueryError: if the request is wrong
     """
     query = prepare(opts, what, names or [])
-    context = saltext.query.context.Context(opts, (), 0, caller)
+    context = Context(opts, (), 0, caller)
     # what other minions have is not for a minion to see
     reads = opts.get("cachedir") and context.caller.only is None
     if names is None:
         names = list(query.itemtype.fields)
         if query.itemtype.dynamic is not None and reads:
-            pillars = _sees_pillars(context.caller)
-            names += saltext.query.dynamic.names(context, pillars)
-        names.sort(key=saltext.query.compare.text_key)
-    found = [
-        query.known.find(name.strip()) or saltext.query.field.UnknownField(name.strip())
-        for name in names
-    ]
+            names += dynamic.names(context)
+        names.sort(key=compare.text_key)
+    found = [query.known.column(name.strip()) for name in names]
     loose = [field for field in found if field.loose]
     if loose and reads:
-        if any("pillar" in field.sources() for field in loose):
-            context.caller.check_pillars()
         context.want(need for field in loose for need in field.needs)
-        most = saltext.query.dynamic.SAMPLE
-        for _, item in zip(range(most), query.itemtype.items(context, None)):
+        if "pillar" in context.wanted:
+            context.caller.check_pillars()
+        items_ = query.itemtype.items(context, None)
+        for item in itertools.islice(items_, dynamic.SAMPLE):
             for field in loose:
                 field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
 
 
 def _valueless(query, context):
+    """Return the names of fields of sites that no item has, which may be misspelt, and
+    of similar ones.
     """
-    Return the names of fields of sites that no item has, which may be misspelt, and of
-    similar ones.
-    """
-    found = [
-        field.name for field in query.used() if field.loose and field.is_valueless()
-    ]
+    found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
         return {}
-    # pillars have been checked if a field is of one
-    others = saltext.query.dynamic.names(context, _sees_pillars(context.caller))
-    return {
-        name: saltext.query.field.similar(name, others)
-        for name in found
-        if name not in others
-    }
-
-
-def _sees_pillars(caller):
-    try:
-        caller.check_pillars()
-    except QueryRightsError:
-        return False
-    return True
+    others = dynamic.names(context)
+    names = [field.name for field in found if field.name not in others]
+    return {name: similar(name, others) for name in names}
 
 
 def old_format(response):
-    """
-    Return the rows of a response as plain lists of values, with None for what is
+    """Return the rows of a response as plain lists of values, with None for what is
     missing.
 
     :raises QueryError: if there is a field that does not exist: whoever asks for this

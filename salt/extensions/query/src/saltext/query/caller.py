@@ -1,5 +1,4 @@
-"""
-Who asks, and what he may have besides what the cache holds.
+"""Who asks, and what he may have besides what the cache holds.
 
 Whoever may run the runner ``query`` may read the grains and the mine of all minions, and
 all jobs. More takes a right of his own, as if he asked without this extension:
@@ -47,8 +46,7 @@ _FUNCTIONS = ("query.items", "query.count", "query.fields")
 
 
 class Caller:
-    """
-    The user that the master runs as: he may read its files, and so has everything.
+    """The user that the master runs as: he may read its files, and so has everything.
 
     :ivar str name: who asks, or None for the user of this process
     :ivar str only: the id of the only node that is shown, or None for all items
@@ -58,15 +56,22 @@ class Caller:
     only = None
 
     def job_user(self):
-        """
-        Return the user that his jobs carry, or None for that of this process.
-        """
+        """Return the user that his jobs carry, or None for that of this process."""
         return self.name
+
+    def sees_pillars(self):
+        """Return whether he may see pillars."""
+        return True
 
     def check_pillars(self):
         """
         :raises QueryRightsError: if he may not see pillars
         """
+        if not self.sees_pillars():
+            raise QueryRightsError(
+                f"{self.name} may not see pillars: leave them out, also in targets, or give"
+                f" him the runner {PILLARS} in external_auth."
+            )
 
     def check_run(self, functions, minions):
         """
@@ -77,10 +82,8 @@ class Caller:
 
 
 class MinionCaller(Caller):
-    """
-    A minion that calls a runner. It sees what Salt tells it of itself.
-
-    :param str only: the minion's id, which the master has checked
+    """A minion that calls a runner, and whose id the master has checked. It sees what
+    Salt tells it of itself.
     """
 
     def __init__(self, only):
@@ -95,11 +98,8 @@ class MinionCaller(Caller):
 
 
 class NamedCaller(Caller):
-    """
-    A user of ``external_auth`` or ``publisher_acl``.
+    """A user of ``external_auth`` or ``publisher_acl``.
 
-    :param dict opts: the master's options
-    :param str name: the user
     :param list lists: for each way in which he may have proven his name, what is allowed
     """
 
@@ -116,50 +116,38 @@ class NamedCaller(Caller):
             return self.name
         return self.name if self.name.startswith(_FOR) else _FOR + self.name
 
-    def check_pillars(self):
+    def sees_pillars(self):
         check = salt.utils.minions.CkMinions(self.opts).runner_check
-        if not self.lists or not all(
+        return bool(self.lists) and all(
             check(one, PILLARS, {}) is True for one in self.lists
-        ):
-            raise QueryRightsError(
-                f"{self.name} may not see pillars: leave them out, or give him the"
-                f" runner {PILLARS} in external_auth."
-            )
+        )
 
     def check_run(self, functions, minions):
         check = salt.utils.minions.CkMinions(self.opts)
         blacklist = salt.acl.PublisherACL(
             self.opts.get("publisher_acl_blacklist") or {}
         )
-        if blacklist.user_is_blacklisted(self.name):
-            raise QueryRightsError(
-                f"{self.name} may not run {', '.join(functions)} on minions: leave out the"
-                " fields that ask them, or take him out of publisher_acl_blacklist."
-            )
         for function in functions:
-            if blacklist.cmd_is_blacklisted(function):
-                raise QueryRightsError(
-                    f"{self.name} may not run {function} on minions: leave out the fields"
-                    " that ask them, or take it out of publisher_acl_blacklist."
-                )
-            if not self.lists or not all(
+            if blacklist.user_is_blacklisted(self.name):
+                remedy = "take him out of publisher_acl_blacklist"
+            elif blacklist.cmd_is_blacklisted(function):
+                remedy = "take it out of publisher_acl_blacklist"
+            elif not self.lists or not all(
                 # these minions, also if the master finds none of them by their target
                 check.auth_check(one, function, [], minions, "list", minions=minions)
                 for one in self.lists
             ):
-                raise QueryRightsError(
-                    f"{self.name} may not run {function} on these minions: leave out the"
-                    " fields that ask them, or give him the function in external_auth."
-                )
+                remedy = "give him the function in external_auth"
+            else:
+                continue
+            raise QueryRightsError(
+                f"{self.name} may not run {function} on these minions: leave out the fields"
+                f" that ask them, or {remedy}."
+            )
 
 
 def of_runner(opts, name):
-    """
-    Return who has called a runner.
-
-    :param dict opts: the runner's options
-    :param str name: what the runner was told
-    """
+    """Return who has called a runner, by its options and the name that it was told."""
     # The master's own options name no function. For a minion it adds "fun" and "doc" to
     # them, and the minion's id. Those of salt-run have both as well, and "async"; those of
     # Thorium "fun" and "async". The configuration of the master may have any of them, but
@@ -177,9 +165,8 @@ def of_runner(opts, name):
 
 
 def _lists(opts, name):
-    """
-    Return what is allowed in each way in which a name may have come here, and whether
-    these are all ways.
+    """Return what is allowed in each way in which a name may have come here, and
+    whether these are all ways.
     """
     ret = []
     whole = True

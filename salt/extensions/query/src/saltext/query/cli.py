@@ -2,7 +2,9 @@
 The command ``salt-query``, which asks the master's cache on the machine of the master.
 """
 
+import functools
 import io
+import json
 import os
 import shlex
 import shutil
@@ -11,15 +13,12 @@ import sys
 import time
 
 import saltext.query
-import saltext.query.cli_options
-import saltext.query.formats
-import saltext.query.loader
-import saltext.query.order
-import saltext.query.render
+from saltext.query import compare, render
 
 import salt.config
 import salt.defaults.exitcodes
 import salt.utils.color
+import salt.utils.parsers
 from salt.exceptions import SaltException
 from salt.utils.verify import check_user
 
@@ -31,16 +30,116 @@ EX_NOTHING = 2
 
 _CLEAR = "\x1b[H\x1b[2J"
 
+#: The options that are targets, as those of the command ``salt``.
+_TARGETS = (
+    ("-E", "--pcre", "pcre", "a regular expression"),
+    ("-L", "--list", "list", "a list of ids with commas between them"),
+    ("-G", "--grain", "grain", "a grain, as os:Debian"),
+    ("-P", "--grain-pcre", "grain_pcre", "a grain and a regular expression"),
+    ("-I", "--pillar", "pillar", "a key of the pillar, as role:web"),
+    ("-N", "--nodegroup", "nodegroup", "a nodegroup of the master"),
+    ("-S", "--ipcidr", "ipcidr", "a subnet or an address"),
+    ("-C", "--compound", "compound", "a compound target"),
+)
 
-class SaltQuery(saltext.query.cli_options.QueryOptionParser):
-    """
-    Show items.
-    """
+_SORT = "Fields to sort by, with commas; -FIELD is the other way round."
+_COUNT = (
+    "Show how many items have the same in these fields; sum(FIELD), min, max and avg are"
+    " further columns."
+)
+_FORMATS = ("table", "json", "jsonl", "csv", "list")
+_FORMAT = (
+    "table, json, jsonl (JSON, an item on each line), csv, or list (the names with commas,"
+    " for salt -L)."
+)
+_UNITS = "Sizes as they suit (h), in MiB (m), GiB (g) or TiB (t)."
+_OFFSET = "Leave out so many before these, or all up to the item that is named."
+_LIVE = "Wait for minions at most so long, 30 seconds by default."
+_WATCH = "Ask again after so many seconds, until it is interrupted."
+
+
+class SaltQuery(
+    salt.utils.parsers.OptionParser,
+    salt.utils.parsers.ConfigDirMixIn,
+    salt.utils.parsers.MergeConfigMixIn,
+    salt.utils.parsers.LogLevelMixIn,
+    metaclass=salt.utils.parsers.OptionParserMeta,
+):
+    """Show items."""
+
+    usage = "%prog [options] <type> [names]"
+    description = (
+        "salt-query shows what the master knows of items of one type, with the fields"
+        " that are asked for: instance, job, lock, node, os, package, or one of the site."
+        " Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
+    )
+    epilog = (
+        'Filters: FIELD == VALUE, != < <= > >=, =* "web*" (pattern), =~ m/re/i (regular'
+        " expression), FIELD in (A, B), VALUE in FIELD (lists), FIELD is missing, FIELD alone"
+        ' (true), and, or, not, parentheses. Values: 4G, 7d, 2026-11-21, "text". Missing'
+        " values: ? no data, - not available for this item, * offline. Exit status: 0; 1 if a"
+        " field or a named item does not exist; 2 with --exit-status if nothing is found; 64 if"
+        " something is wrong with what is asked for; 69 if the cache, the job store or the"
+        " master fails; 77 if neither root nor the master's user runs it."
+    )
+
+    _config_filename_ = "master"
+    _default_logging_level_ = salt.config.DEFAULT_MASTER_OPTS["log_level"]
+    _default_logging_logfile_ = salt.config.DEFAULT_MASTER_OPTS["log_file"]
+    _setup_mp_logging_listener_ = False
+
+    def _mixin_setup(self):
+        text = self.add_option
+        flag = functools.partial(self.add_option, action="store_true")
+        choice = functools.partial(self.add_option, type="choice")
+        text(
+            "-o",
+            "--output-fields",
+            dest="fields",
+            metavar="FIELDS",
+            help="Fields to show, with commas; +FIELDS shows them after the usual ones.",
+        )
+        text("-F", "--filter", help="Which items to show, as text or as a list.")
+        for short, long_, type_, what in _TARGETS:
+            text(
+                short,
+                long_,
+                action="callback",
+                callback=_take_target,
+                callback_args=(type_,),
+                type="string",
+                dest="target",
+                metavar="TARGET",
+                help=f"Which nodes to show, as Salt chooses minions: {what}.",
+            )
+        flag("--list-fields", help="Show the fields of the type.")
+        text("--sort", metavar="FIELDS", help=_SORT)
+        text("--count", metavar="FIELDS", help=_COUNT)
+        choice("--format", default="table", choices=_FORMATS, help=_FORMAT)
+        flag(
+            "--json",
+            action="store_const",
+            const="json",
+            dest="format",
+            help="The same as --format=json.",
+        )
+        text("--separator", help="What to put between columns; sizes stay numbers.")
+        flag("--no-headers", help="Leave out the titles.")
+        choice("--units", default="h", choices=("h", "m", "g", "t"), help=_UNITS)
+        flag(
+            "--verbose", help="Show what is missing as (nodata), (unavail), (offline)."
+        )
+        text("--limit", type="int", help="Show at most so many items.")
+        text("--offset", default="0", help=_OFFSET)
+        flag("--all", help="Show all jobs, also those of runners, not the newest 50.")
+        flag("--exit-status", help="End with 2 if nothing is found.")
+        text("--live-timeout", type="float", metavar="SECONDS", help=_LIVE)
+        text("--watch", type="float", metavar="SECONDS", help=_WATCH)
+        text("--times", type="int", help="With --watch: ask so many times.")
+        flag("--no-color", "--no-colour", dest="no_color", help="Use no colours.")
 
     def setup_config(self):
-        """
-        Return the master's options, which only its user may read.
-        """
+        """Return the master's options, which only its user may read."""
         path = self.get_config_file_path()
         if os.path.exists(path) and not os.access(path, os.R_OK):
             self.exit(
@@ -52,29 +151,8 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             self.exit(salt.defaults.exitcodes.EX_NOPERM)
         return opts
 
-    def format_description(self, formatter):
-        """
-        Return what ``--help`` says first: also the types that there are on this master.
-        Its options are known only as far as they stand before ``--help``.
-        """
-        path = os.path.join(
-            os.path.expanduser(self.values.config_dir), self._config_filename_
-        )
-        opts = {}
-        try:
-            # help is for everybody
-            opts = salt.config.client_config(path) if os.access(path, os.R_OK) else {}
-        except (SaltException, OSError, SystemExit):
-            pass
-        # item_types() would import twice as much of Salt
-        known = saltext.query.loader.names(opts, "query_types", "item_type")
-        text = f"{self.description}. Types: {', '.join(known)}."
-        return formatter.format_description(text)
-
     def run(self):
-        """
-        Execute salt-query.
-        """
+        """Execute salt-query."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 # a terminal of ASCII shows what it can
@@ -96,15 +174,13 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         seconds, times = self.options.watch, self.options.times
         if seconds is None:
             return 1
-        right = times is None or 1 <= times <= _MAX_TIMES
-        if not 0.1 <= seconds <= _MAX_TIMES or not right:
+        times = _MAX_TIMES if times is None else times
+        if not 0.1 <= seconds <= _MAX_TIMES or not 1 <= times <= _MAX_TIMES:
             self.error("give --watch 0.1 seconds or more, and --times from 1 on")
-        return times or _MAX_TIMES
+        return times
 
     def _once(self):
-        """
-        Ask and print, and return the exit code, and whether somebody still reads.
-        """
+        """Ask and print, and return the exit code, and whether somebody still reads."""
         try:
             response, told = self._answer()
         except saltext.query.QueryStoreError as exc:
@@ -121,7 +197,7 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
             # whoever reads has enough
             goes_on = False
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        for sentence in [*told, *saltext.query.formats.notes(response)]:
+        for sentence in [*told, *render.notes(response)]:
             self._tell(sentence)
         code = salt.defaults.exitcodes.EX_OK
         if told:
@@ -132,28 +208,26 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
 
     @staticmethod
     def _tell(sentence):
-        sentence = saltext.query.render.shown(str(sentence))
+        sentence = render.shown(str(sentence))
         sys.stderr.write(f"salt-query: {sentence}\n")
 
     def _answer(self):
-        """
-        Return the answer, and sentences about what is not there.
-        """
+        """Return the answer, and sentences about what is not there."""
         what, names = self.args[0], self.args[1:]
+        is_json = self.options.format == "json"
         if self.options.list_fields:
             found = saltext.query.fields(self.config, what, names or None)
             unknown = [one["name"] for one in found["fields"] if one["title"] is None]
-            if self.options.format != "json":
-                found = saltext.query.render.definitions(found)
-            return found, self._missing(unknown, [], what)
-        itemtype = saltext.query.item_type(self.config, what)
-        found = self._ask(what, itemtype, names)
-        known, unknown = saltext.query.render.known(found)
+            known = render.definitions(found)
+        else:
+            found = self._ask(what, names)
+            known, unknown = render.known(found)
         told = self._missing(unknown, found.get("absent", ()), what)
-        return (found if self.options.format == "json" else known), told
+        return (found if is_json else known), told
 
-    def _ask(self, what, itemtype, names):
+    def _ask(self, what, names):
         options = self.options
+        itemtype = saltext.query.item_type(self.config, what)
         rule = options.filter
         first = next(iter(itemtype.fields))
         if names:
@@ -174,10 +248,10 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
                     "Leave out -o: --count shows the fields that it counts."
                 )
             more.update(limit=options.limit, sort=options.sort)
-            wanted = saltext.query.order.names(options.count)
+            wanted = compare.names(options.count)
             return saltext.query.count(self.config, what, wanted, rule, **more)
         asked = options.fields or "+"
-        wanted = saltext.query.order.names(asked.removeprefix("+"))
+        wanted = compare.names(asked.removeprefix("+"))
         if options.format == "list":
             wanted = wanted if options.fields else [first]
         elif asked.startswith("+"):
@@ -194,20 +268,17 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
 
     def _missing(self, unknown, absent, what):
         ret = []
-        if unknown:
+        if unknown or absent:
             known = saltext.query.prepare(self.config, what, []).known
-            hints = [known.suggestion(name) for name in unknown]
-            hint = (
-                "; ".join(filter(None, hints))
-                or "--list-fields shows those that there are"
-            )
+        if unknown:
+            hint = "; ".join(filter(None, map(known.suggestion, unknown)))
+            hint = hint or "--list-fields shows those that there are"
             ret.append(f"no such field: {', '.join(unknown)}; {hint}")
         if absent:
-            patterns = [name for name in absent if set(name) & set("*?[")]
             hint = ""
+            patterns = [name for name in absent if set(name) & set("*?[")]
             if patterns:
-                field = next(iter(saltext.query.item_type(self.config, what).fields))
-                rule = shlex.quote(f'{field} =* "{patterns[0]}"')
+                rule = shlex.quote(f'{known.first} =* "{patterns[0]}"')
                 hint = f"; a pattern is a filter: -F {rule}"
             ret.append(f"no such {what}: {', '.join(absent)}{hint}")
         return ret
@@ -217,41 +288,41 @@ class SaltQuery(saltext.query.cli_options.QueryOptionParser):
         terminal = sys.stdout.isatty()
         if options.watch is not None and terminal:
             sys.stdout.write(_CLEAR)
-        shown = saltext.query.render.shown if terminal else str
+        shown = render.shown if terminal else str
         headers = not options.no_headers
-        if options.format == "json":
-            lines = saltext.query.formats.json_whole(response)
-        elif options.format == "jsonl":
-            lines = saltext.query.formats.json_lines(response)
-        elif options.format == "csv":
-            lines = saltext.query.formats.csv(response, shown, headers=headers)
-        elif options.format == "list":
-            lines = saltext.query.formats.names(response, shown)
-        else:
-            lines = self._table(response, terminal)
-        for line in lines:
-            sys.stdout.write(line + "\n")
-
-    def _table(self, response, terminal):
-        options = self.options
         colours = None
         if terminal and not options.no_color and "NO_COLOR" not in os.environ:
             colours = salt.utils.color.get_colors(True)
-        return saltext.query.render.lines(
-            response,
-            separator=options.separator,
-            headers=not options.no_headers,
-            verbose=options.verbose,
-            colours=colours,
-            width=shutil.get_terminal_size().columns if terminal else None,
-            units=options.units,
-        )
+        if options.format == "json":
+            lines = [json.dumps(response)]
+        elif options.format == "jsonl":
+            lines = render.json_lines(response)
+        elif options.format == "csv":
+            lines = render.csv(response, shown, headers=headers)
+        elif options.format == "list":
+            lines = render.names(response, shown)
+        else:
+            lines = render.lines(
+                response,
+                separator=options.separator,
+                headers=headers,
+                verbose=options.verbose,
+                colours=colours,
+                width=shutil.get_terminal_size().columns if terminal else None,
+                units=options.units,
+            )
+        for line in lines:
+            sys.stdout.write(line + "\n")
+
+
+def _take_target(option, _text, value, parser, type_):
+    if parser.values.target is not None:
+        parser.error("give one target; -C combines several")
+    setattr(parser.values, option.dest, (type_, value))
 
 
 def main():
-    """
-    Execute salt-query, and end as a shell expects it if it is interrupted.
-    """
+    """Execute salt-query, and end as a shell expects it if it is interrupted."""
     try:
         SaltQuery().run()
     except KeyboardInterrupt:

@@ -1,14 +1,12 @@
-"""
-What the items of one query share: the master's options, the data that is asked for, and
-what has been read once for all of them.
+"""What the items of one query share: the master's options, the data that is asked for,
+and what has been read once for all of them.
 """
 
+import functools
 import importlib
 
-import saltext.query.caller
-import saltext.query.compare
-import saltext.query.documents
-import saltext.query.loader
+from saltext.query import compare, documents, filters, loader
+from saltext.query.caller import Caller
 from saltext.query.errors import of_site
 
 
@@ -35,29 +33,23 @@ class Context:
 
     def __init__(self, opts, needs, now, caller=None, target=None, live=None):
         self.opts = opts
-        self.caller = caller or saltext.query.caller.Caller()
+        self.caller = caller or Caller()
         self.target = target
         self.live_settings = live or {}
         self.now = now
         self.wanted = {}
         self.want(needs)
-        self.documents = saltext.query.documents.Documents(opts)
+        self.documents = documents.Documents(opts)
+        self.filter = filters.Filter(None, None)
         self.live = None
         self.live_names = []
         self.absent = []
         self.too_large = set()
-        self.left_out = 0
-        self.undecided = 0
-        self.untold = 0
+        self.left_out = self.undecided = self.untold = 0
         self._sources = {}
-        self.filter = None
 
     def want(self, needs):
-        """
-        Note data that is read.
-
-        :param needs: each ``source`` or ``source:key``
-        """
+        """Note data that is read, each ``source`` or ``source:key``."""
         for need in needs:
             source, _, key = need.partition(":")
             keys = self.wanted.setdefault(source, set())
@@ -65,54 +57,39 @@ class Context:
                 keys.add(key)
 
     def read(self, bank, key):
-        """
-        Return what the query needs of a minion's document, or None.
-        """
+        """Return what the query needs of a minion's document, or None."""
         return self.documents.fetch(bank, key, self.wanted.get(bank, set()))
 
     def accepted(self):
-        """
-        Return the ids of the minions whose key is accepted, in natural order.
-        """
+        """Return the ids of the minions whose key is accepted, in natural order."""
         found = [one for one, state in self.keys.items() if state == "accepted"]
-        return sorted(found, key=saltext.query.compare.text_key)
+        return sorted(found, key=compare.text_key)
 
     def source(self, name):
-        """
-        Return what a module of ``query_sources`` (see :mod:`saltext.query.loader`) makes for this
-        query; it is made when it is asked for, and once.
+        """Return what a module of ``query_sources`` (see :mod:`saltext.query.loader`)
+        makes for this query; it is made when it is asked for, and once.
 
         :param str name: the name of the module
         :raises QueryError: if there is no such module
         """
         if name not in self._sources:
-            found = saltext.query.loader.found(
-                self.opts,
-                "query_sources",
-                name,
-                "source",
-                f"Add a module {name!r:.80} to query_sources: an item type asks for it.",
+            otherwise = (
+                f"Add a module {name!r:.80} to query_sources: a type asks for it."
             )
+            found = loader.found(self.opts, "query_sources", name, otherwise)
             with of_site(f"source {name}"):
                 self._sources[name] = found(self)
         return self._sources[name]
 
-    @property
+    @functools.cached_property
     def keys(self):
-        """
-        The state of each minion's key.
-        """
+        """The state of each minion's key."""
         return self.source("keys")
 
     def ask_live(self, items):
-        """
-        Ask the minions of these items for what the query needs of them.
-        """
-        minions = {}
-        for item in items:
-            minion = item.minion()
-            if minion is not None and self.keys.get(minion) == "accepted":
-                minions[minion] = None
+        """Ask the minions of these items for what the query needs of them."""
+        minions = dict.fromkeys(item.minion() for item in items)
+        minions = [one for one in minions if self.keys.get(one) == "accepted"]
         # it imports half of Salt
         live = importlib.import_module("saltext.query.live")
-        self.live = live.ask(self, list(minions), self.wanted.get("live", ()))
+        self.live = live.ask(self, minions, self.wanted.get("live", ()))

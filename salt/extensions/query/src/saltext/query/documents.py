@@ -1,16 +1,16 @@
-"""
-The master's cache: of each document only what is asked for.
+"""The master's cache: of each document only what is asked for.
 
 That takes documents as they are stored: with the driver ``localfs`` their files are read by
 :mod:`saltext.query.files`, and with ``mmap_cache`` by :mod:`salt.utils.mmap_cache`. Any other
 driver is asked through :mod:`salt.cache`.
 """
 
+import functools
 import importlib
 import logging
 import os
 
-from saltext.query.files import Files, project, unpack
+from saltext.query.files import Files, project
 
 import salt.cache
 import salt.utils.data
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: By which function virtual machines are in the mine.
 VM_INFO = "virt.vm_info"
+
+_FAILURES = (OSError, SaltCacheError, KeyError)
 
 # the drivers whose files are read directly
 _DIRECT = ("localfs",)
@@ -35,15 +37,8 @@ _PLACES = {
 }
 
 
-def _is_name(key):
-    return "/" not in key and "\\" not in key and "\0" not in key and key != ".."
-
-
 class Documents:
-    """
-    The documents of the data cache, whichever its driver.
-
-    :param dict opts: the master's options
+    """The documents of the data cache, whichever its driver.
 
     :ivar Files files: the files that are read, which count those that are damaged
     """
@@ -56,25 +51,21 @@ class Documents:
         )
         # Salt's options take long to look into
         self._root = opts.get("cachedir")
-        self._cache = None
+        self._key_size = opts.get("mmap_cache_key_size", 64)
         self._banks = {}
 
-    @property
+    @functools.cached_property
     def cache(self):
+        """The cache as everybody else uses it. Setting it up takes longer than reading
+        a few files, so it is done only for drivers other than that of the file system.
         """
-        The cache as everybody else uses it. Setting it up takes longer than reading a
-        few files, so it is done only for drivers other than that of the file system.
-        """
-        if self._cache is None:
-            self._cache = salt.cache.Cache(self.opts, driver=self.driver)
-        return self._cache
+        return salt.cache.Cache(self.opts, driver=self.driver)
 
     def _place(self, bank, key):
+        """Return where this Salt keeps a document: bank and key, and under which key of
+        what is there it is, or None; nothing if it may be the document of another key.
         """
-        Return where this Salt keeps a document: bank and key, and under which key of what
-        is there it is, or None; nothing if it may be the document of another key.
-        """
-        if not _is_name(key):
+        if key == ".." or "/" in key or "\\" in key or "\0" in key:
             return None
         if bank != "grains" and self._is_cut(key):
             # only grains have the minion's id in them
@@ -88,9 +79,8 @@ class Documents:
         return f"{self._root}/{bank}/{key}.p"
 
     def fetch(self, bank, key, wanted=None):
-        """
-        Return the wanted items of a document, or None if there is no such document or
-        it is damaged.
+        """Return the wanted items of a document, or None if there is no such document
+        or it is damaged.
 
         :param str bank: such as ``grains``
         :param str key: such as a minion's id
@@ -104,27 +94,19 @@ class Documents:
             if self.driver in _DIRECT:
                 return self._fetch_file(*place, wanted)
             return self._fetch(*place, wanted)
-        except (ValueError, SaltDeserializationError) as exc:
+        except (ValueError, SaltDeserializationError, *_FAILURES) as exc:
+            damaged = isinstance(exc, (ValueError, SaltDeserializationError))
+            in_map = self.driver == "mmap_cache" and "deserialise" in str(exc)
+            if not damaged and not in_map:
+                raise self.files.failed(exc) from exc
             self.files.damaged(f"The document of {key} in the bank {bank}", exc)
             return None
-        except (OSError, SaltCacheError, KeyError) as exc:
-            if self.driver == "mmap_cache" and "deserialise" in str(exc):
-                self.files.damaged(f"The document of {key} in the bank {bank}", exc)
-                return None
-            raise self.files.failed(exc) from exc
 
     def _fetch_file(self, bank, key, inside, wanted):
-        def convert(packed):
-            if wanted is not None:
-                more = _ENVELOPE if inside is None else set()
-                return project(packed, wanted | more, inside)
-            ret = unpack(packed)
-            ret = ret.get(inside) if inside and isinstance(ret, dict) else ret
-            if not isinstance(ret, dict):
-                raise ValueError("no mapping")
-            return ret
-
-        ret = self.files.read(self._path(bank, key), convert)
+        more = wanted
+        if wanted is not None and inside is None:
+            more = wanted | _ENVELOPE
+        ret = self.files.project(self._path(bank, key), more, inside)
         if ret is None or inside is not None or _ENVELOPE & (wanted or set()):
             return ret
         if ret.keys() == _ENVELOPE:
@@ -154,28 +136,24 @@ class Documents:
         return self._own(bank, key, found, wanted)
 
     def _mapped(self, bank):
-        """
-        Return what reads a bank of the driver ``mmap_cache``, which unpacks all of each
-        document. None if this Salt does not have it.
+        """Return what reads a bank of the driver ``mmap_cache``, which unpacks all of
+        each document. None if this Salt does not have it.
         """
         if bank not in self._banks:
-            opts = self.opts
             try:
                 mapped = importlib.import_module("salt.utils.mmap_cache")
             except ImportError:
                 return None
             self._banks[bank] = mapped.MmapCache(
                 os.path.join(self._root, bank, ".mmap_cache.idx"),
-                size=opts.get("mmap_cache_size", 1_000_000),
-                slot_size=opts.get("mmap_cache_slot_size", 96),
-                key_size=opts.get("mmap_cache_key_size", 64),
+                size=self.opts.get("mmap_cache_size", 1_000_000),
+                slot_size=self.opts.get("mmap_cache_slot_size", 96),
+                key_size=self._key_size,
             )
         return self._banks[bank]
 
     def _own(self, bank, key, found, wanted):
-        """
-        Return what is wanted of a document, or None if it is that of another key.
-        """
+        """Return what is wanted of a document, or None if it is that of another key."""
         owner = found.get("id", None if self._is_cut(key) else key)
         if bank == "grains" and owner != key:
             log.debug("The cache has the document of another one for %s", key)
@@ -190,13 +168,10 @@ class Documents:
         """
         if self.driver != "mmap_cache":
             return False
-        size = self.opts.get("mmap_cache_key_size", 64)
-        return len(key.encode("utf-8", "replace")) >= size
+        return len(key.encode("utf-8", "replace")) >= self._key_size
 
     def updated(self, bank, key):
-        """
-        Return when a document was written, in seconds since the epoch, or None.
-        """
+        """Return when a document was written, in seconds since the epoch, or None."""
         place = self._place(bank, key)
         if place is None or (
             self._is_cut(key) and self.fetch(bank, key, set()) is None
@@ -205,9 +180,9 @@ class Documents:
         bank, key, _ = place
         try:
             if self.driver in _DIRECT:
-                return self.files.updated(self._path(bank, key))
+                return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
         except FileNotFoundError:
             return None
-        except (OSError, SaltCacheError, KeyError) as exc:
+        except _FAILURES as exc:
             raise self.files.failed(exc) from exc

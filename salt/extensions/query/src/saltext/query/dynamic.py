@@ -1,5 +1,4 @@
-r"""
-Fields that sites have: any grain, any entry of the mine, and any key of the pillar.
+r"""Fields that sites have: any grain, any entry of the mine, and any key of the pillar.
 
 ``grain.ec2.region`` is the value ``region`` of the grain ``ec2``, or the grain
 ``ec2.region``; ``mine.network.ip_addrs.0`` is the first of a list; ``pillar.role`` is what
@@ -14,9 +13,8 @@ the values that are there.
 import collections
 import re
 
-import saltext.query.field
-import saltext.query.kinds
-from saltext.query.kinds import BANKS, MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query import field
+from saltext.query.kinds import BANKS, MISSING_NODATA, MISSING_UNAVAIL, NORMAL, kind_of
 
 import salt.utils.mine
 
@@ -39,75 +37,62 @@ _PLAIN = re.compile(r"[^a-z0-9_.]")
 _ESCAPED = re.compile(rb"/([0-9a-f]{2})")
 
 
-class DynamicField(saltext.query.field.Field):
-    """
-    A field whose kind is that of its values.
-    """
+class DynamicField(field.Field):
+    """A field whose kind is that of its values."""
 
     loose = True
 
-    def __init__(self, name, title, doc, get, needs):
-        super().__init__(name, title, "other", doc, get, needs)
+    def __post_init__(self):
+        super().__post_init__()
         self._seen = set()
         self._is_read = False
 
     def is_valueless(self):
-        """
-        Return whether items have been looked at, and none has a value.
-        """
+        """Return whether items have been looked at, and none has a value."""
         return self._is_read and not self._seen
 
     def cell(self, item):
-        """
-        Return the cell of an item, and remember its kind.
-        """
+        """Return the cell of an item, and remember its kind."""
         ret = super().cell(item)
         self._is_read = True
-        if ret[0] == saltext.query.kinds.NORMAL:
-            self._seen.add(saltext.query.kinds.kind_of(ret[1]))
+        if ret[0] == NORMAL:
+            self._seen.add(kind_of(ret[1]))
         return ret
 
     def definition(self):
-        """
-        Return what clients get to know: the kind is that of all values so far.
-        """
-        seen = self._seen
-        kind = "other"
-        if len(seen) == 1:
-            kind = next(iter(seen))
-        elif seen == {"number", "float"}:
-            kind = "float"
+        """Return what clients get to know: the kind is that of all values so far."""
+        kinds = self._seen - {"number"} if "float" in self._seen else self._seen
+        kind = next(iter(kinds)) if len(kinds) == 1 else "other"
         return {**super().definition(), "kind": kind}
 
 
 def escaped(key):
-    """
-    Return a key as it is in the name of a field.
-    """
+    """Return a key as it is in the name of a field."""
     return _PLAIN.sub(
         lambda match: "".join(f"/{byte:02x}" for byte in match.group().encode()), key
     )
 
 
 def find(name, kinds):
-    """
-    Return the field of a name, or None if it is none of these.
+    """Return the field of a name, or None if it is none of these.
 
     :param dict kinds: the kinds of fields by name, as the site has them
     """
     start, _, path = name.partition(".")
-    if start not in BANKS or not path or len(name) > _MAX_NAME:
+    if start not in BANKS or len(name) > _MAX_NAME:
         return None
-    raw = _unescaped(path)
     try:
+        raw = _ESCAPED.sub(
+            lambda match: bytes.fromhex(match.group(1).decode()), path.encode()
+        ).decode("utf-8", "replace")
         name = f"{start}.{escaped(raw)}"
     except UnicodeError:
+        # half of a surrogate pair
         return None
     parts = raw.split(".")
     if "" in parts:
         return None
     bank = BANKS[start]
-    tops = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
     def get(node):
         document = node.document(bank, node.name)
@@ -115,49 +100,34 @@ def find(name, kinds):
             return MISSING_NODATA
         return _inside(document, parts, bank == "mine")
 
-    needs = [f"{bank}:{top}" for top in tops]
+    needs = [f"{bank}:{'.'.join(parts[:end])}" for end in range(len(parts), 0, -1)]
     title = f"{start}.{re.sub(r'[^!-~]', '_', raw)}"
-    doc = f"Value {name} of the {'pillar' if start == 'pillar' else start}"
+    doc = f"Value {name} of the {start}"
     kind = kinds.get(name) or kinds.get(f"{start}.{raw}")
-    if kind in saltext.query.kinds.KINDS and kind != "unknown":
-        return saltext.query.field.Field(name, title, kind, doc, get, needs=needs)
-    return DynamicField(name, title, doc, get, needs)
-
-
-def _unescaped(path):
-    data = path.encode("utf-8", "surrogatepass")
-    raw = _ESCAPED.sub(lambda match: bytes.fromhex(match.group(1).decode()), data)
-    return path if raw == data else raw.decode("utf-8", "replace")
+    if kind is not None and kind != "unknown":
+        return field.Field(name, title, kind, doc, get, needs)
+    return DynamicField(name, title, "other", doc, get, needs)
 
 
 def _inside(value, parts, wrapped=False):
-    """
-    Return what is at a path: the longest key that is there comes first.
-    """
+    """Return what is at a path: the longest key that is there comes first."""
     if not parts:
-        if value is None or value == "":
-            return MISSING_UNAVAIL
-        return _plain(value)
+        return MISSING_UNAVAIL if value == "" else _plain(value)
     if isinstance(value, (list, tuple)):
-        if parts[0].isdigit() and len(parts[0]) < 9 and int(parts[0]) < len(value):
-            return _inside(value[int(parts[0])], parts[1:])
-        return MISSING_UNAVAIL
-    if not isinstance(value, dict):
-        return MISSING_UNAVAIL
-    for end in range(len(parts), 0, -1):
+        place = int(parts[0]) if parts[0].isdecimal() and len(parts[0]) < 9 else None
+        if place is None or place >= len(value):
+            return MISSING_UNAVAIL
+        return _inside(value[place], parts[1:])
+    for end in range(len(parts), 0, -1) if isinstance(value, dict) else ():
         key = ".".join(parts[:end])
         if key in value:
-            found = value[key]
-            if wrapped:
-                found = unwrapped(found)
+            found = unwrapped(value[key]) if wrapped else value[key]
             return _inside(found, parts[end:])
     return MISSING_UNAVAIL
 
 
 def _plain(value):
-    """
-    Return a value as JSON can have it: keys are texts.
-    """
+    """Return a value as JSON can have it: keys are texts."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -166,9 +136,7 @@ def _plain(value):
 
 
 def unwrapped(found):
-    """
-    Return an entry of the mine without what says who may read it.
-    """
+    """Return an entry of the mine without what says who may read it."""
     if (
         isinstance(found, dict)
         and salt.utils.mine.MINE_ITEM_ACL_ID in found
@@ -178,30 +146,27 @@ def unwrapped(found):
     return found
 
 
-def names(context, pillars):
+def names(context):
+    """Return the names of such fields, of a sample of the minions: those that most of
+    them have come first, and there are no more than answers have room for. Those of
+    pillars are there if the caller may see pillars.
     """
-    Return the names of such fields, of a sample of the minions: those that most of them
-    have come first, and there are no more than answers have room for.
-
-    :param bool pillars: whether the caller may see pillars
-    """
+    pillars = context.caller.sees_pillars()
     minions = context.accepted()
     counted = collections.Counter()
     for minion in minions[:: max(1, len(minions) // SAMPLE)][:SAMPLE]:
         own = set()
         for start, bank in BANKS.items():
-            if start == "pillar" and not pillars:
-                continue
-            document = context.documents.fetch(bank, minion)
-            _collect(start, document, 1 if bank == "mine" else _LEVELS, own)
+            if start != "pillar" or pillars:
+                document = context.documents.fetch(bank, minion)
+                _collect(start, document, 1 if bank == "mine" else _LEVELS, own)
         counted.update(own)
     room = MAX_CHARACTERS
     ret = []
     for name, _ in sorted(counted.items(), key=lambda one: (-one[1], one[0])):
         room -= len(name) + _EACH
-        if room < 0:
-            break
-        ret.append(name)
+        if room >= 0:
+            ret.append(name)
     return sorted(ret)
 
 
@@ -209,11 +174,10 @@ def _collect(start, value, levels, ret):
     if not isinstance(value, dict) or levels == 0:
         return
     for key, inner in value.items():
-        if not isinstance(key, str) or not key or len(key) > _MAX_NAME // 4:
+        if not isinstance(key, str) or len(key) > _MAX_NAME // 4:
             continue
         if "" in key.split(".") or len(ret) >= _MAX_NAMES:
             continue
         name = f"{start}.{escaped(key)}"
         ret.add(name)
-        if isinstance(inner, dict) and inner:
-            _collect(name, inner, levels - 1, ret)
+        _collect(name, inner, levels - 1, ret)

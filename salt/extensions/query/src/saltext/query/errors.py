@@ -1,14 +1,4 @@
-"""
-What can be wrong with a query.
-
-* :class:`~salt.exceptions.CommandExecutionError`
-
-  * :class:`QueryError`: the request is wrong; nothing has been read
-
-    * :class:`QueryRightsError`: who asks may not have this
-
-  * :class:`QueryStoreError`: what it takes to answer can't be read or reached
-"""
+"""What can be wrong with a query."""
 
 import contextlib
 import logging
@@ -19,27 +9,20 @@ log = logging.getLogger(__name__)
 
 
 class QueryError(CommandExecutionError):
-    """
-    The request is wrong. The message says what to change.
-    """
+    """The request is wrong, and nothing has been read. The message says what to change."""
 
 
 class QueryRightsError(QueryError):
-    """
-    Who asks may not have what is asked for. The message says which right is missing.
-    """
+    """Who asks may not have what is asked for. The message says which right is missing."""
 
 
 class QueryStoreError(CommandExecutionError):
-    """
-    The cache, the job store or the master fails. The message says what to look at.
-    """
+    """The cache, the job store or the master fails. The message says what to look at."""
 
 
 @contextlib.contextmanager
 def of_site(module):
-    """
-    Return a context in which code runs that a site may have written.
+    """Return a context in which code runs that a site may have written.
 
     :param str module: what it is
     :raises QueryError: for whatever it raises

@@ -1,27 +1,37 @@
-"""
-What a field is: its definition, which clients get, and how to get its value.
-"""
+"""What a field is: its definition, which clients get, and how to get its value."""
 
 import copy
+import dataclasses
 import difflib
 import logging
 import re
+import typing
 
-import saltext.query.kinds
 from saltext.query.errors import QueryError, QueryStoreError
-from saltext.query.kinds import MISSING_UNAVAIL, NORMAL, UNKNOWN, Missing
+from saltext.query.kinds import (
+    BANKS,
+    KINDS,
+    MISSING_UNAVAIL,
+    NORMAL,
+    UNKNOWN,
+    Missing,
+    is_large,
+)
 
 log = logging.getLogger(__name__)
 
 _UNKNOWN = Missing(UNKNOWN)
-_NAME = re.compile(r"[a-z0-9/._]+")
-_TITLE = re.compile(r"\S+")
-_DOC = re.compile(r"[A-Z].*[^.,?!\s]")
+_RULES = {
+    "name": re.compile(r"[a-z0-9/._]+"),
+    "title": re.compile(r"\S+"),
+    # one line that begins with a capital and has no full stop at its end
+    "doc": re.compile(r"[A-Z].*[^.,?!\s]"),
+}
 
 
+@dataclasses.dataclass(eq=False)
 class Field:
-    """
-    One field of an item type.
+    """One field of an item type.
 
     :param str name: letters ``a-z``, digits, ``/``, ``.`` and ``_``
     :param str title: what to print above its column, without whitespace
@@ -44,42 +54,27 @@ class Field:
 
     loose = False
 
-    def __init__(
-        self,
-        name,
-        title,
-        kind,
-        doc,
-        get,
-        needs=(),
-        host=False,
-        span=False,
-        manager=None,
-    ):
-        self.name = name
-        self.title = title
-        self.kind = kind
-        self.doc = doc
-        self.get = get
-        self.needs = tuple(needs)
-        self.host = host
-        self.cost = 2 if "live" in self.sources() else 1 if self.needs else 0
-        self.alias_of = None
-        self.span = span
-        self.manager = manager
-        self._check = saltext.query.kinds.KINDS[kind]
+    name: str
+    title: str
+    kind: str
+    doc: str
+    get: typing.Callable
+    needs: tuple = ()
+    host: bool = False
+    span: bool = False
+    manager: typing.Callable = None
 
-    def sources(self):
-        """
-        Return the names of the sources that it reads.
-        """
-        return {need.partition(":")[0] for need in self.needs}
+    def __post_init__(self):
+        self.needs = tuple(self.needs)
+        asks = any(need.startswith("live:") for need in self.needs)
+        self.cost = 2 if asks else 1 if self.needs else 0
+        self.alias_of = None
+        self._check = KINDS[self.kind]
 
     def cell(self, item):
-        """
-        Return the cell of an item. Much of what is asked for comes from minions, who may
-        send anything: what is not of the field's kind is not passed on, and data that nobody
-        thought of costs a cell, not the whole answer.
+        """Return the cell of an item. Much of what is asked for comes from minions, who
+        may send anything: what is not of the field's kind is not passed on, and data
+        that nobody thought of costs a cell, not the whole answer.
         """
         try:
             value = self.get(item)
@@ -92,56 +87,34 @@ class Field:
             return value.cell
         if value is not None and self._check(value):
             return (NORMAL, value)
-        if saltext.query.kinds.is_large(value):
+        if is_large(value):
             item.context.too_large.add((id(item), self.name))
         return MISSING_UNAVAIL.cell
 
     def definition(self):
-        """
-        Return what clients get to know.
-        """
-        return {
-            "name": self.name,
-            "title": self.title,
-            "kind": self.kind,
-            "doc": self.doc,
-        }
-
-
-class UnknownField(Field):
-    """
-    Stands in for a field that is asked for and does not exist: it keeps its column.
-    """
-
-    def __init__(self, name):
-        super().__init__(name, None, "unknown", None, lambda _item: _UNKNOWN)
+        """Return what clients get to know."""
+        return {one: getattr(self, one) for one in ("name", "title", "kind", "doc")}
 
 
 class Known:
-    """
-    The fields that a request may name.
+    """The fields that a request may name.
 
     :param dict fields: those that all know, by name
     :param callable dynamic: finds others, see :class:`saltext.query.item.ItemType`
     :param dict kinds: the kinds of the fields of this site, by name
+
+    :ivar str first: the name of the field that is the items' name
     """
 
     def __init__(self, fields, dynamic=None, kinds=None):
         self.fields = fields
+        self.first = next(iter(fields), None)
         self._dynamic = dynamic
         self._kinds = kinds or {}
         self._made = {}
 
-    @property
-    def first(self):
-        """
-        The name of the field that is the items' name.
-        """
-        return next(iter(self.fields))
-
     def get(self, name, purpose):
-        """
-        Return the field of a name.
+        """Return the field of a name.
 
         :param str purpose: what it is wanted for, as the start of a sentence
         :raises QueryError: if there is none
@@ -155,26 +128,27 @@ class Known:
         return ret
 
     def suggestion(self, name):
-        """
-        Return a question for a name that is misspelt, or an empty text.
-        """
+        """Return a question for a name that is misspelt, or an empty text."""
         head, _, rest = str(name).partition(".")
         start = None
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
-            start = similar(head, saltext.query.kinds.BANKS)
+            start = similar(head, BANKS)
         found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
         return f"did you mean {found!r}?" if found else ""
 
+    def column(self, name):
+        """Return the field of a name; if there is none, one that keeps its column."""
+        return self.find(name) or Field(
+            name, None, "unknown", None, lambda _item: _UNKNOWN
+        )
+
     def find(self, name):
-        """
-        Return the field of a name, or None.
-        """
-        try:
-            ret = self.fields.get(name) or self._made.get(name)
-        except TypeError:
+        """Return the field of a name, or None."""
+        if not isinstance(name, str):
             return None
-        if ret is None and self._dynamic is not None and isinstance(name, str):
+        ret = self.fields.get(name) or self._made.get(name)
+        if ret is None and self._dynamic is not None:
             ret = self._dynamic(name, self._kinds)
             if ret is not None:
                 self._made[name] = ret
@@ -182,32 +156,30 @@ class Known:
 
 
 def similar(name, names):
-    """
-    Return the most similar name, or None if there is none.
-    """
+    """Return the most similar name, or None if there is none."""
     # what is looked at grows with the square of a name
     found = difflib.get_close_matches(name[:60], names, 1)
     return found[0] if found else None
 
 
 def alias(name, field):
-    """
-    Return a field that is another name of ``field``.
-    """
+    """Return a field that is another name of ``field``."""
     ret = copy.copy(field)
     ret.name = name
     ret.alias_of = field.name
     return ret
 
 
-def read(text, getters, needs=None, **more):
-    """
-    Return the fields that a table defines. Each line is a field: its name, its title, its
-    kind, the data it needs (with commas, or a minus for none), and its doc.
+def read(text, items, getters, needs=None, **more):
+    """Return the fields that a table defines. Each line is a field: its name, its
+    title, its kind, the data it needs (with commas, or a minus for none), and its doc.
 
-    :param dict getters: functions that take an item and return a value, by the name of
-        the field; and by the source of its first need, with a colon, functions that take
-        the key of that need and return such a function. ``-:`` takes the field's name.
+    :param items: the class of the items, whose methods with the names of fields return their
+        values
+    :param dict getters: for other fields, functions that take an item and return a value, by
+        the name of the field; and by the source of its first need, with a colon, functions
+        that take the key of that need and return such a function. ``-:`` takes the field's
+        name.
     :param dict needs: what a source stands for: needs, or a function that takes the key and
         returns them
     :param more: for names of fields, further arguments of :class:`Field`
@@ -216,7 +188,9 @@ def read(text, getters, needs=None, **more):
     for line in text.strip().splitlines():
         name, title, kind, wanted, doc = line.split(None, 4)
         source, _, key = wanted.partition(",")[0].partition(":")
-        get = getters.get(name) or getters[f"{source}:"](name if wanted == "-" else key)
+        get = getters.get(name) or getattr(items, name, None)
+        if not callable(get):
+            get = getters[f"{source}:"](name if wanted == "-" else key)
         wanted = [] if wanted == "-" else wanted.split(",")
         if needs and source in needs:
             wanted = needs[source](key) if callable(needs[source]) else needs[source]
@@ -225,26 +199,21 @@ def read(text, getters, needs=None, **more):
 
 
 def table(*fields):
-    """
-    Return a dictionary of fields by name.
+    """Return a dictionary of fields by name.
 
-    :raises ValueError: if a definition breaks the rules for names, titles, kinds or
-        docs, or two fields of one type have the same name or title
+    :raises ValueError: if a definition breaks the rules for names, titles or docs, or two
+        fields of one type have the same name or title
     """
     ret = {}
     titles = {}
     for field in fields:
-        if not _NAME.fullmatch(field.name):
-            raise ValueError(f"{field.name!r} is not a name for a field")
+        for what, rule in _RULES.items():
+            if not rule.fullmatch(getattr(field, what)):
+                raise ValueError(
+                    f"{getattr(field, what)!r} is no {what} of a field: {rule.pattern}"
+                )
         if field.name in ret:
             raise ValueError(f"two fields have the name {field.name!r}")
-        if not _TITLE.fullmatch(field.title):
-            raise ValueError(f"{field.title!r} is not a title for a field")
-        if not _DOC.fullmatch(field.doc):
-            raise ValueError(
-                f"the doc of {field.name!r} is not one line that begins with a capital and"
-                " has no full stop at its end"
-            )
         if field.alias_of is None:
             other = titles.setdefault(field.title.lower(), field.name)
             if other != field.name:

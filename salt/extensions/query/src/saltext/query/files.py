@@ -1,6 +1,5 @@
-"""
-Files of Salt's own drivers, which are read directly where that pays: documents, jobs and
-keys. Of a document only what is asked for is unpacked.
+"""Files of Salt's own drivers, which are read directly where that pays: documents, jobs
+and keys. Of a document only what is asked for is unpacked.
 
 A minion's grains have ten kilobytes, of which a query needs a few values. What is not
 needed is skipped where it lies, so that no object is ever made of it.
@@ -24,21 +23,16 @@ for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
     _FLAGS |= getattr(os, _flag, 0)
 
 
-def _ext_hook(_code, data):
-    return data.decode("utf-8", "replace")
-
-
 _READING = {
     "raw": False,
     "unicode_errors": "replace",
     "strict_map_key": False,
-    "ext_hook": _ext_hook,
+    "ext_hook": lambda _code, data: data.decode("utf-8", "replace"),
 }
 
 
 def unpack(packed):
-    """
-    Return what is packed.
+    """Return what is packed.
 
     :raises ValueError: if it is broken
     """
@@ -48,12 +42,11 @@ def unpack(packed):
         raise ValueError(f"not to be unpacked: {exc}") from exc
 
 
-def project(packed, wanted, inside=None):
-    """
-    Return the wanted items of a mapping.
+def project(packed, wanted=None, inside=None):
+    """Return the wanted items of a mapping.
 
     :param bytes packed: the mapping, packed with msgpack
-    :param wanted: the keys, as a set
+    :param wanted: the keys, as a set, or None for all
     :param str inside: the mapping that is meant is the value of this key; nothing else is
         read then
     :raises ValueError: if it is no mapping, or broken
@@ -62,9 +55,16 @@ def project(packed, wanted, inside=None):
     unpacker.feed(packed)
     ret = {}
     try:
-        if inside is not None and not _enter(unpacker, inside):
-            return ret
-        for _ in range(unpacker.read_map_header()):
+        left = unpacker.read_map_header()
+        while inside is not None and left:
+            left -= 1
+            if unpacker.unpack() == inside:
+                inside, left = None, unpacker.read_map_header()
+            else:
+                unpacker.skip()
+        if wanted is None:
+            return {unpacker.unpack(): unpacker.unpack() for _ in range(left)}
+        for _ in range(left):
             key = unpacker.unpack()
             if key in wanted:
                 ret[key] = unpacker.unpack()
@@ -75,21 +75,9 @@ def project(packed, wanted, inside=None):
     return ret
 
 
-def _enter(unpacker, name):
-    """
-    Go to the value of a key, and return whether there is one.
-    """
-    for _ in range(unpacker.read_map_header()):
-        if unpacker.unpack() == name:
-            return True
-        unpacker.skip()
-    return False
-
-
 def read_file(path):
-    """
-    Return the content of a file. With a file object, which asks for the size and looks
-    for the end, this takes twice as long, and it is most of what a query does.
+    """Return the content of a file. With a file object, which asks for the size and
+    looks for the end, this takes twice as long, and it is most of what a query does.
 
     :raises ValueError: if it is no file, or too large
     """
@@ -108,8 +96,7 @@ def read_file(path):
 
 
 class Files:
-    """
-    The files of one driver.
+    """The files of one driver.
 
     :param str sentence: what to say if they can't be read, without the reason
     :param Files parent: counts what is damaged instead of this one
@@ -123,22 +110,17 @@ class Files:
         self.broken = 0
 
     def damaged(self, what, exc):
-        """
-        Count what can't be read.
-        """
+        """Count what can't be read."""
         log.warning("%s is damaged: %s", what, exc)
         (self.parent or self).broken += 1
 
     def failed(self, exc):
-        """
-        Return the error for what hinders reading.
-        """
+        """Return the error for what hinders reading."""
         return QueryStoreError(f"{self.sentence} ({exc}).")
 
     def read(self, path, convert=bytes):
-        """
-        Return what is made of the content of a file; None if there is no file, or it is
-        damaged.
+        """Return what is made of the content of a file; None if there is no file, or it
+        is damaged.
 
         :param callable convert: takes the content, and raises ValueError if it is damaged
         :raises QueryStoreError: if it can't be read
@@ -153,17 +135,13 @@ class Files:
         except OSError as exc:
             raise self.failed(exc) from exc
 
-    def project(self, path, wanted, inside=None):
-        """
-        Return the wanted items of the mapping in a file, see :func:`project`.
-        """
+    def project(self, path, wanted=None, inside=None):
+        """Return the wanted items of the mapping in a file, see :func:`project`."""
         return self.read(path, lambda packed: project(packed, wanted, inside))
 
     def entries(self, folder):
-        """
-        Return what is in a folder; nothing if there is no folder.
+        """Return what is in a folder; nothing if there is no folder.
 
-        :rtype: list of os.DirEntry
         :raises QueryStoreError: if it can't be read
         """
         try:
@@ -171,18 +149,5 @@ class Files:
                 return [*found]
         except FileNotFoundError:
             return []
-        except OSError as exc:
-            raise self.failed(exc) from exc
-
-    def updated(self, path):
-        """
-        Return when a file was written, in seconds since the epoch, or None.
-
-        :raises QueryStoreError: if that can't be read
-        """
-        try:
-            return int(os.stat(path).st_mtime)
-        except FileNotFoundError:
-            return None
         except OSError as exc:
             raise self.failed(exc) from exc

@@ -1,5 +1,4 @@
-"""
-Filters: which items are meant.
+"""Filters: which items are meant.
 
 A filter is a list of an operator and its operands, such as
 ``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``:
@@ -30,12 +29,8 @@ are meant. Everything that can be wrong with a filter is found before any item i
 import operator
 import time
 
-import saltext.query.compare
-import saltext.query.human
-import saltext.query.kinds
-import saltext.query.search
+from saltext.query import compare, human, kinds, search
 from saltext.query.errors import QueryError
-from saltext.query.field import Known
 
 #: How deep filters may be within each other.
 MAX_LEVELS = 10
@@ -53,15 +48,18 @@ _ORDER = {
     ">=": operator.ge,
 }
 _EQUAL = ("=", "==")
-_COMPARISONS = (*_EQUAL, "!=", *_ORDER, "=~", "=[]")
+# how many operands each operator has
+_OPERANDS = {
+    **dict.fromkeys(("!", "?", "missing"), 1),
+    **dict.fromkeys((*_EQUAL, "!=", *_ORDER, "=~", "=[]"), 2),
+}
 _WORDS = {"text": "a string", "bool": "true or false"}
 
 
 class Filter:
     """
     :param rule: a filter, or None for all items
-    :param fields: the fields of the item type, by name, or a
-        :class:`saltext.query.field.Known`
+    :param Known known: the fields that there are
     :raises QueryError: if something is wrong with it
 
     :ivar list fields: the fields that it looks at
@@ -70,11 +68,11 @@ class Filter:
         filter of the specification, ``["|", ["=", "name", "web1"], ...]``; else None
     """
 
-    def __init__(self, rule, fields):
+    def __init__(self, rule, known):
         self.fields = []
         self.patterns = []
         self.names = None
-        self._known = fields if isinstance(fields, Known) else Known(fields)
+        self._known = known
         self._terms = 0
         self._test = None
         if rule is not None:
@@ -84,98 +82,89 @@ class Filter:
                 self.names = list(dict.fromkeys(values))
 
     def holds(self, item):
-        """
-        Return whether an item is meant: True, False, or None if what it takes to know
-        is missing.
+        """Return whether an item is meant: True, False, or None if what it takes to
+        know is missing.
         """
         return True if self._test is None else self._test(item)
 
     def lacks_data(self, item):
-        """
-        Return whether a field that the filter looks at has no data of an item.
+        """Return whether a field that the filter looks at has no data of an item, or
+        what is too long to be searched here.
         """
         cells = [field.cell(item) for field in self.fields]
+        most = search.MAX_THREAD_TEXT
         return any(
-            status == saltext.query.kinds.NODATA
-            # what is too long to be searched here
-            or (
-                isinstance(value, str)
-                and len(value) > saltext.query.search.MAX_THREAD_TEXT
-            )
+            status == kinds.NODATA or (isinstance(value, str) and len(value) > most)
             for status, value in cells
         )
 
     def _compile(self, rule, levels):
-        """
-        Return a function that takes an item, and how dear it is.
-        """
+        """Return a function that takes an item, and how dear it is."""
         if not isinstance(rule, (list, tuple)) or not rule:
             raise QueryError(
                 f"Give a filter as a list of an operator and its operands, not {rule!r:.80}."
             )
-        if levels == 0:
+        self._terms += 1
+        if levels == 0 or self._terms > MAX_TERMS:
             raise QueryError(
-                f"Give a filter with at most {MAX_LEVELS} levels within each other."
+                f"Give a filter of at most {MAX_TERMS} comparisons, in at most {MAX_LEVELS}"
+                " levels within each other: each 'and', 'or' and 'not' counts as one."
             )
-        self._count()
         word, operands = rule[0], rule[1:]
         if word in ("|", "&"):
             found = _one_of(rule, self._known) if len(operands) > 1 else None
             if found is not None:
-                return self._leaf(*found, _equal_to_any)
+                return self._leaf(found[0], _equal_to_any(*found))
             return _junction(
                 [self._compile(one, levels - 1) for one in operands], word == "|"
             )
+        if not isinstance(word, str) or word not in _OPERANDS:
+            known = " ".join(("|", "&", *_OPERANDS))
+            raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
+        count = _OPERANDS[word]
+        if len(operands) != count:
+            raise QueryError(
+                f"Give the operator {word!r} {count} operand{'s' * (count > 1)},"
+                f" not {len(operands)}."
+            )
         if word == "!":
-            _arity(word, operands, 1)
             test, cost = self._compile(operands[0], levels - 1)
             return _negation(test), cost
-        if word in ("?", "missing"):
-            _arity(word, operands, 1)
-            field = self._field(operands[0])
-            if word == "missing":
-                return _missing(field), field.cost
-            return _leaf(field, bool), field.cost
-        if not isinstance(word, str) or word not in _COMPARISONS:
-            known = " ".join(["| & ! ? missing", *_COMPARISONS])
-            raise QueryError(f"Use one of the operators {known}, not {word!r:.80}.")
-        _arity(word, operands, 2)
-        field, value = self._field(operands[0]), operands[1]
+        field = self._known.get(operands[0], "Filter")
+        if word == "missing":
+            _, cost = self._leaf(field, bool)
+            return _missing(field), cost
+        if word == "?":
+            return self._leaf(field, bool)
+        value = operands[1]
         if word in _ORDER:
-            return self._leaf(field, value, _ordered, _ORDER[word])
+            test = _ordered(field, value, _ORDER[word])
+            return self._leaf(field, test, field.manager)
         if word == "=~":
-            compare = _found(field, value)
             self.patterns.append(value)
-            return _leaf(field, compare), field.cost
+            return self._leaf(field, _found(field, value))
         if word == "=[]":
-            return self._leaf(field, value, _contained)
-        test, cost = self._leaf(field, value, _equal)
+            return self._leaf(field, _contained(field, value))
+        test, cost = self._leaf(field, _equal(field, value))
         return (_negation(test) if word == "!=" else test), cost
 
-    def _leaf(self, field, value, make, *more):
+    def _leaf(self, field, test, manager=None):
         if field not in self.fields:
             self.fields.append(field)
-        return _leaf(field, make(field, value, *more)), field.cost
+        cell = field.cell
 
-    def _count(self):
-        self._terms += 1
-        if self._terms > MAX_TERMS:
-            raise QueryError(
-                f"Give a filter of at most {MAX_TERMS} comparisons: each 'and', 'or' and"
-                " 'not' counts as one."
-            )
+        def holds(item):
+            status, value = cell(item)
+            if status:
+                return None
+            return test(value) if manager is None else test(value, manager(item))
 
-    def _field(self, name):
-        field = self._known.get(name, "Filter")
-        if field not in self.fields:
-            self.fields.append(field)
-        return field
+        return holds, field.cost
 
 
 def _one_of(rule, known, levels=MAX_LEVELS):
-    """
-    Return the field and the values of a filter that only asks whether one field is one of
-    several values, or None.
+    """Return the field and the values of a filter that only asks whether one field is
+    one of several values, or None.
     """
     if not isinstance(rule, (list, tuple)) or not rule or levels == 0:
         return None
@@ -198,25 +187,14 @@ def _one_of(rule, known, levels=MAX_LEVELS):
     return field, [rule[2]]
 
 
-def _arity(word, operands, count):
-    if len(operands) != count:
-        raise QueryError(
-            f"Give the operator {word!r} {count} operand{'s' * (count > 1)},"
-            f" not {len(operands)}."
-        )
-
-
 # ----------------------------------------------------------------------
 # Three-valued logic: True, False, and None for what can't be known
 # ----------------------------------------------------------------------
 
 
 def _junction(compiled, decides):
-    """
-    Return the conjunction or disjunction, which looks at what is cheap first and at
-    nothing more than it needs.
-
-    :param bool decides: which value decides: True for a disjunction
+    """Return the conjunction, or the disjunction, which True decides. It looks at what
+    is cheap first and at nothing more than it needs.
     """
     compiled.sort(key=operator.itemgetter(1))
     tests = [test for test, _ in compiled]
@@ -245,24 +223,7 @@ def _negation(test):
 def _missing(field):
     def holds(item):
         status, _ = field.cell(item)
-        return None if status == saltext.query.kinds.PENDING else bool(status)
-
-    return holds
-
-
-def _leaf(field, compare):
-    cell = field.cell
-    if getattr(compare, "takes_item", False):
-
-        def holds_with_item(item):
-            status, value = cell(item)
-            return None if status else compare(value, item)
-
-        return holds_with_item
-
-    def holds(item):
-        status, value = cell(item)
-        return None if status else compare(value)
+        return None if status == kinds.PENDING else bool(status)
 
     return holds
 
@@ -274,40 +235,38 @@ def _leaf(field, compare):
 
 
 def _checked(field, value):
-    """
-    Return a value in the field's own terms.
+    """Return a value in the field's own terms.
 
     :raises QueryError: if it is of another kind
     """
-    if field.kind in saltext.query.kinds.NUMERIC:
+    kind = field.kind
+    if kind in kinds.NUMERIC:
+        found = None
         if isinstance(value, str):
-            found = None
-            if field.kind == "unit":
-                found = saltext.query.human.size(value)
-            elif field.kind == "timestamp":
-                found = saltext.query.human.date(value)
+            if kind == "unit":
+                found = human.size(value)
+            elif kind == "timestamp":
+                found = human.date(value)
             elif field.span:
-                found = saltext.query.human.seconds(value)
-            value = value if found is None else found
-        right = saltext.query.kinds.is_kind("float", value)
-    else:
-        right = saltext.query.kinds.is_kind(field.kind, value)
-    if not right:
+                found = human.seconds(value)
+        value = value if found is None else found
+        kind = "float"
+    if not kinds.is_kind(kind, value):
         raise QueryError(
-            f"Compare the field {field.name!r} with"
-            f" {_WORDS.get(field.kind, 'a number')}, not with {value!r:.80}."
+            f"Compare the field {field.name!r} with {_WORDS.get(kind, 'a number')}, not with"
+            f" {value!r:.80}."
         )
     return value
 
 
 def _equal(field, value):
     if field.loose or field.kind == "other":
-        if not saltext.query.kinds.is_kind("other", value):
+        if not kinds.is_kind("other", value):
             raise QueryError(
                 f"Compare the field {field.name!r} with what JSON can write, not with"
                 f" {value!r:.80}."
             )
-        return lambda found: saltext.query.compare.same(found, value)
+        return lambda found: compare.same(found, value)
     value = _checked(field, value)
     if field.host:
         return _equal_to_any(field, [value])
@@ -317,36 +276,31 @@ def _equal(field, value):
 def _equal_to_any(field, values):
     if field.host:
         hosts = {_checked(field, value).lower() for value in values}
-        return lambda found: not hosts.isdisjoint(saltext.query.compare.leading(found))
+        return lambda found: not hosts.isdisjoint(compare.leading(found))
     if field.kind == "text":
         return frozenset(_checked(field, value) for value in values).__contains__
     tests = [_equal(field, value) for value in values]
     return lambda found: any(test(found) for test in tests)
 
 
-def _ordered(field, value, compare):
+def _ordered(field, value, decide):
     if not field.loose:
-        if field.kind not in saltext.query.kinds.NUMERIC and field.kind != "text":
+        if field.kind not in kinds.NUMERIC and field.kind != "text":
             raise QueryError(
                 f"Ask for the order of texts and numbers only: the field {field.name!r}"
                 f" is of the kind {field.kind!r}."
             )
         if field.kind == "timestamp" and isinstance(value, str):
-            age = saltext.query.human.seconds(value)
+            age = human.seconds(value)
             if age is not None:
                 now = time.time()
-                return lambda found: compare(now - found, age)
+                return lambda found: decide(now - found, age)
         value = _checked(field, value)
 
-    def test(found, item=None):
-        if item is not None:
-            manager = field.manager(item)
-            sign = saltext.query.compare.version_order(manager, found, value)
-        else:
-            sign = saltext.query.compare.order(found, value)
-        return None if sign is None else compare(sign, 0)
+    def test(found, manager=None):
+        sign = compare.version_order(manager, found, value)
+        return None if sign is None else decide(sign, 0)
 
-    test.takes_item = field.manager is not None
     return test
 
 
@@ -361,8 +315,8 @@ def _found(field, value):
             f"Compare the field {field.name!r} by '=~' with a string, not with"
             f" {value!r:.80}."
         )
-    search = saltext.query.search.compiled(value)
-    return lambda found: search(found) if isinstance(found, str) else None
+    pattern = search.compiled(value)
+    return lambda found: pattern(found) if isinstance(found, str) else None
 
 
 def _contained(field, value):
@@ -371,11 +325,11 @@ def _contained(field, value):
             "Use '=[]' with lists only, which are of the kind 'other': the field"
             f" {field.name!r} is of the kind {field.kind!r}."
         )
-    if not saltext.query.kinds.is_kind("other", value):
+    if not kinds.is_kind("other", value):
         raise QueryError(
             f"Look in a list for what JSON can write, not for {value!r:.80}."
         )
-    same = saltext.query.compare.same
+    same = compare.same
     return lambda found: (
         any(same(one, value) for one in found)
         if isinstance(found, (list, tuple, dict))

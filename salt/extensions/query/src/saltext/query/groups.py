@@ -1,13 +1,11 @@
-"""
-How many items there are of each kind: a table of groups, their counts, and sums, least and
-largest values and means of fields.
+"""How many items there are of each kind: a table of groups, their counts, and sums,
+least and largest values and means of fields.
 """
 
 import json
 import re
 
-import saltext.query.compare
-import saltext.query.order
+from saltext.query import compare
 from saltext.query.errors import QueryError
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC
 
@@ -22,19 +20,14 @@ _DOCS = {"sum": "Sum", "min": "Least", "max": "Largest", "avg": "Mean"}
 
 
 def split(names):
-    """
-    Return the names of the fields that make groups, and pairs of a function and the name of
-    its field.
-
-    :param names: names of fields, and such as ``sum(mtotal)``
+    """Return the names of the fields that make groups, and pairs of a function and the
+    name of its field: names may be such as ``sum(mtotal)``.
     """
     if not isinstance(names, (list, tuple)):
         return names, []
-    matches = [
-        _CALL.fullmatch(one.strip()) if isinstance(one, str) else None for one in names
-    ]
-    plain = [one for one, match in zip(names, matches) if match is None]
-    return plain, [match.groups() for match in matches if match is not None]
+    found = [(one, _CALL.fullmatch(str(one).strip())) for one in names]
+    plain = [one for one, match in found if match is None]
+    return plain, [match.groups() for _, match in found if match is not None]
 
 
 def check(functions, definitions):
@@ -46,36 +39,34 @@ def check(functions, definitions):
             raise QueryError(
                 f"Give {function}() a field that exists, not {name!r:.80}."
             )
-        right = one["kind"] in NUMERIC if function in ("sum", "avg") else True
-        if not right and one["kind"] != "other":
+        if function in ("sum", "avg") and one["kind"] not in (*NUMERIC, "other"):
             raise QueryError(
                 f"Give {function}() a field of numbers: {name} is of the kind"
                 f" {one['kind']!r}."
             )
 
 
-def _made(function, values):
-    """
-    Return a cell for the values of a group.
-    """
+def _made(function, cells):
+    """Return a cell for the cells of a group."""
+    values = [value for status, value in cells if status == NORMAL]
     if function in ("sum", "avg"):
-        values = [one for one in values if saltext.query.compare.is_number(one)]
+        values = [one for one in values if compare.is_number(one)]
     if not values:
         return (NODATA, None)
-    if function in ("min", "max"):
-        key = saltext.query.compare.sort_key
-        return (NORMAL, (min if function == "min" else max)(values, key=key))
-    total = sum(values)
-    return (NORMAL, total if function == "sum" else round(total / len(values), 2))
+    if function == "avg":
+        return (NORMAL, round(sum(values) / len(values), 2))
+    if function == "sum":
+        return (NORMAL, sum(values))
+    best = min if function == "min" else max
+    return (NORMAL, best(values, key=compare.sort_key))
 
 
 def count(response, functions=(), sort=None):
-    """
-    Return a response with one row for each group of rows that are the same, the largest
-    group first, and in ``counted`` how many items there are.
+    """Return a response with one row for each group of rows that are the same, the
+    largest group first, and in ``counted`` how many items there are.
 
     :param functions: pairs of a function and a field's name, for the last columns
-    :param sort: columns to sort by, see :func:`saltext.query.order.split`
+    :param sort: columns to sort by, see :func:`saltext.query.compare.split`
     """
     columns = response["fields"]
     size = len(columns) - len(functions)
@@ -89,13 +80,13 @@ def count(response, functions=(), sort=None):
     fields = [*columns[:size], _COUNT, *map(_column, functions, columns[size:])]
     rows = []
     for group in groups.values():
-        made = [(NORMAL, len(group))]
-        for place, (function, _) in enumerate(functions, size):
-            cells = [row[place] for row in group]
-            made.append(_made(function, [one for status, one in cells if not status]))
-        rows.append([*group[0][:size], *made])
+        made = [
+            _made(function, [row[place] for row in group])
+            for place, (function, _) in enumerate(functions, size)
+        ]
+        rows.append([*group[0][:size], (NORMAL, len(group)), *made])
     names = [one["name"] for one in fields]
-    wanted = saltext.query.order.split(sort)
+    wanted = compare.split(sort)
     wanted += [("count", True), *[(name, False) for name in names[:size]]]
     for name, _ in wanted:
         if name not in names:
@@ -103,10 +94,8 @@ def count(response, functions=(), sort=None):
                 f"Sort groups by one of {', '.join(names)}, not {name!r:.80}."
             )
     places = [names.index(name) for name, _ in wanted]
-    found = [
-        ([saltext.query.order.key(row[place]) for place in places], row) for row in rows
-    ]
-    found = saltext.query.order.ordered(found, [turned for _, turned in wanted])
+    found = [([compare.cell_key(row[place]) for place in places], row) for row in rows]
+    found = compare.ordered(found, [turned for _, turned in wanted])
     return {
         **response,
         "fields": fields,
@@ -116,9 +105,7 @@ def count(response, functions=(), sort=None):
 
 
 def _column(called, column):
-    """
-    Return the definition of the column of a function.
-    """
+    """Return the definition of the column of a function."""
     function, name = called
     kind = column["kind"]
     if function == "avg" or (function == "sum" and kind == "other"):

@@ -1,14 +1,11 @@
-"""
-Queries that come over HTTP: what both servers of salt-api make of them.
+"""Queries that come over HTTP: what both servers of salt-api make of them.
 
 They are handed to the runner ``query``, so whoever asks needs the rights for it. What is
 wrong with a request is told before anything is run.
 """
 
 import saltext.query
-import saltext.query.engine
-import saltext.query.order
-import saltext.query.target
+from saltext.query import compare, engine, target
 from saltext.query.errors import QueryError
 
 #: What a request may have besides the item type.
@@ -16,8 +13,7 @@ KEYS = ("fields", "filter", "limit", "offset", "sort", "tgt", "tgt_type")
 
 
 def posted(opts, what, body):
-    """
-    Return the low data for the body of a POST.
+    """Return the low data for the body of a POST.
 
     :param dict opts: the master's options
     :param str what: the item type
@@ -27,38 +23,38 @@ def posted(opts, what, body):
     """
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
-    if body is None or body == []:
-        body = {}
+    body = {} if body is None or body == [] else body
     if not isinstance(body, dict) or not set(KEYS).issuperset(body):
         raise QueryError(f"Send a mapping of {', '.join(KEYS)}.")
-    if "fields" not in body:
-        if body:
-            raise QueryError("Give the fields that are wanted as 'fields'.")
+    if not body:
         saltext.query.prepare(opts, what, [])
         return {"client": "runner", "fun": "query.fields", "what": what}
-    fields = saltext.query.order.names(body["fields"])
+    if "fields" not in body:
+        raise QueryError("Give the fields that are wanted as 'fields'.")
     low = {
         "client": "runner",
         "fun": "query.items",
         "what": what,
-        "fields": fields,
-        "filter": body.get("filter"),
-        "limit": _number(body.get("limit")),
-        "offset": _number(body.get("offset") or 0),
+        "filter": None,
+        "limit": None,
+        **{name: value for name, value in body.items() if value is not None},
+        "fields": compare.names(body["fields"]),
+        "offset": body.get("offset") or 0,
     }
-    for name in ("sort", "tgt", "tgt_type"):
-        if body.get(name) is not None:
-            low[name] = body[name]
-    saltext.query.engine.check_paging(low["limit"], low["offset"])
-    saltext.query.prepare(opts, what, fields, low["filter"], low.get("sort"))
-    if low.get("tgt") is not None:
-        saltext.query.target.Target(low["tgt"], low.get("tgt_type", "glob"))
+    for name in ("limit", "offset"):
+        # any other text is "next" of the page before, or no number
+        text = low[name]
+        if isinstance(text, str) and text.isdecimal() and len(text) < 19:
+            low[name] = int(text)
+    engine.check_paging(low["limit"], low["offset"])
+    saltext.query.prepare(opts, what, low["fields"], low["filter"], low.get("sort"))
+    if "tgt" in low:
+        target.Target(low["tgt"], low.get("tgt_type", "glob"))
     return low
 
 
 def given(opts, what, name, query, arguments):
-    """
-    Return the low data for the parameters of a GET.
+    """Return the low data for the parameters of a GET.
 
     :param dict opts: the master's options
     :param str what: the item type
@@ -77,16 +73,9 @@ def given(opts, what, name, query, arguments):
     return posted(opts, what, body)
 
 
-def _number(value):
-    # any other text is "next" of the page before, or no number
-    is_number = isinstance(value, str) and value.isdecimal() and len(value) < 19
-    return int(value) if is_number else value
-
-
 def refusal(found):
-    """
-    Return the sentence with which the runner has refused a query, or None: an answer is
-    no sentence.
+    """Return the sentence with which the runner has refused a query, or None: an answer
+    is no sentence.
 
     :param found: what the runner has returned
     """

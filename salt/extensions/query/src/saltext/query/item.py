@@ -1,19 +1,15 @@
-"""
-Items and their types.
-"""
+"""Items and their types."""
 
-import saltext.query.compare
-import saltext.query.field
+import dataclasses
+import typing
+
+from saltext.query import compare, field
 from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
 class Item:
-    """
-    One thing that is asked about. It reads what is asked for when it is asked for, and
-    once.
-
-    :param Context context: what it shares with the other items
-    :param str name: its name
+    """One thing that is asked about. It reads what is asked for when it is asked for,
+    and once.
     """
 
     __slots__ = ("_documents", "context", "name")
@@ -24,9 +20,7 @@ class Item:
         self._documents = {}
 
     def minion(self):
-        """
-        Return the id of the minion to ask about it, or None.
-        """
+        """Return the id of the minion to ask about it, or None."""
         return
 
     def key(self):
@@ -36,34 +30,24 @@ class Item:
         return [self.name, self.minion() or ""]
 
     def document(self, bank, key):
-        """
-        Return what the query needs of a document, or None if there is none.
-        """
+        """Return what the query needs of a document, or None if there is none."""
         try:
             return self._documents[bank, key]
         except KeyError:
             ret = self._documents[bank, key] = self.context.read(bank, key)
             return ret
 
-    def grains(self, minion):
-        """
-        Return what the query needs of a minion's grains, or None if there are none.
-        """
-        return self.document("grains", minion)
-
     def live(self, key):
-        """
-        Return what the item's minion has answered, or why there is no answer.
-        """
+        """Return what the item's minion has answered, or why there is no answer."""
         live = self.context.live
         if live is None:
             return MISSING_PENDING
         return live.of_minion(self.minion(), key)
 
 
+@dataclasses.dataclass
 class ItemType:
-    """
-    A type of items.
+    """A type of items.
 
     :param str name: what a request calls it
     :param str doc: one line about it
@@ -80,45 +64,30 @@ class ItemType:
         returns a field or None
     """
 
-    def __init__(
-        self,
-        name,
-        doc,
-        fields,
-        items,
-        usual=None,
-        usual_sort=None,
-        usual_limit=None,
-        usual_filter=None,
-        dynamic=None,
-    ):
-        self.name = name
-        self.doc = doc
-        self.fields = saltext.query.field.table(*fields)
-        self.items = items
-        self.usual = list(usual or list(self.fields)[:5])
-        self.usual_sort = usual_sort
-        self.usual_limit = usual_limit
-        self.usual_filter = usual_filter
-        self.dynamic = dynamic
+    name: str
+    doc: str
+    fields: dict
+    items: typing.Callable
+    usual: list = ()
+    usual_sort: str = None
+    usual_limit: int = None
+    usual_filter: list = None
+    dynamic: typing.Callable = None
+
+    def __post_init__(self):
+        self.fields = field.table(*self.fields)
+        self.usual = list(self.usual or list(self.fields)[:5])
 
 
 def named(found, wanted=None):
-    """
-    Yield names: those that are wanted, or all, in natural order.
-
-    :param found: names
-    :param wanted: names, or None
-    """
+    """Yield names: those that are wanted, or all, in natural order."""
     if wanted is not None:
         found = {name for name in wanted if name in found}
-    yield from sorted(found, key=saltext.query.compare.text_key)
+    yield from sorted(found, key=compare.text_key)
 
 
 def grain(document, key):
-    """
-    Return a value of a document, or why there is none.
-    """
+    """Return a value of a document, or why there is none."""
     if document is None:
         return MISSING_NODATA
     value = document.get(key)
@@ -126,18 +95,13 @@ def grain(document, key):
 
 
 def address(document, number):
-    """
-    Return the first address of an interface, or why there is none. Loopback does not
-    count; the others are in natural order.
-
-    :param document: grains with ``ip4_interfaces``, or None
+    """Return the first address of an interface in the grains of a minion, or why there
+    is none. Loopback does not count; the others are in natural order.
     """
     value = grain(document, "ip4_interfaces")
     if not isinstance(value, dict):
         return value
-    names = sorted(value, key=lambda one: saltext.query.compare.text_key(str(one)))
-    firsts = [
-        value[one][0] for one in names if value[one] and isinstance(value[one], list)
-    ]
-    found = [one for one in firsts if not str(one).startswith("127.")]
+    found = [value[one] for one in sorted(value, key=compare.text_key)]
+    found = [str(one[0]) for one in found if one and isinstance(one, list)]
+    found = [one for one in found if not one.startswith("127.")]
     return found[number] if number < len(found) else MISSING_UNAVAIL

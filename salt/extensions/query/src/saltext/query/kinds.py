@@ -1,5 +1,4 @@
-"""
-The kinds of values a field can have, and the statuses of a cell.
+"""The kinds of values a field can have, and the statuses of a cell.
 
 A cell is a tuple of a status and a value. Only a normal cell has a value; all others
 have None, so that what is missing can't be taken for a value.
@@ -19,23 +18,12 @@ OFFLINE = 4
 #: The value has yet to be asked for. Only filters see this.
 PENDING = -1
 
-#: The words for what is missing.
-WORDS = {
-    UNKNOWN: "unknown",
-    NODATA: "nodata",
-    UNAVAIL: "unavail",
-    OFFLINE: "offline",
-}
-
 
 class Missing:
-    """
-    What a field's function returns instead of a value.
+    """What a field's function returns instead of a value.
 
     :ivar tuple cell: the cell it makes
     """
-
-    __slots__ = ("cell",)
 
     def __init__(self, status):
         self.cell = (status, None)
@@ -56,29 +44,17 @@ MAX_VALUE = 100_000
 
 
 def is_large(value):
-    """
-    Return whether a value is larger than :data:`MAX_VALUE`.
-    """
+    """Return whether a value is larger than :data:`MAX_VALUE`."""
     room = MAX_VALUE
     todo = [value]
     while todo and room >= 0:
         one = todo.pop()
-        room -= len(one) if isinstance(one, str) else 1
-        if isinstance(one, (list, tuple, dict)):
-            room -= len(one)
-            if room < 0:
-                break
-            todo += one.values() if isinstance(one, dict) else one
-            todo += one if isinstance(one, dict) else ()
+        room -= len(one) if isinstance(one, (str, list, tuple, dict)) else 1
+        if room >= 0 and isinstance(one, (list, tuple, dict)):
+            room -= 1
+            todo += one
+            todo += one.values() if isinstance(one, dict) else ()
     return room < 0
-
-
-def _is_text(value):
-    return isinstance(value, str) and len(value) <= MAX_VALUE
-
-
-def _is_bool(value):
-    return isinstance(value, bool)
 
 
 def _is_int(value):
@@ -90,36 +66,31 @@ def _is_int(value):
 
 
 def _is_number(value):
-    if isinstance(value, float):
-        # neither NaN nor infinite: JSON has no words for them
-        return value - value == 0
-    return _is_int(value)
+    # neither NaN nor infinite: JSON has no words for them
+    return value - value == 0 if isinstance(value, float) else _is_int(value)
+
+
+def _is_plain(value, levels=20):
+    if value is None or isinstance(value, (str, bool)) or _is_number(value):
+        return True
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            return False
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return levels > 0 and all(_is_plain(one, levels - 1) for one in value)
 
 
 def _is_other(value):
-    return not is_large(value) and _is_plain(value, 20)
-
-
-def _is_plain(value, levels):
-    if value is None or isinstance(value, (str, bool)) or _is_number(value):
-        return True
-    if levels == 0:
-        return False
-    if isinstance(value, (list, tuple)):
-        return all(_is_plain(one, levels - 1) for one in value)
-    if isinstance(value, dict):
-        return all(
-            isinstance(key, str) and _is_plain(one, levels - 1)
-            for key, one in value.items()
-        )
-    return False
+    return not is_large(value) and _is_plain(value)
 
 
 #: For each kind, whether a value is of it. A boolean is no number.
 KINDS = {
     "unknown": lambda value: value is None,
-    "text": _is_text,
-    "bool": _is_bool,
+    "text": lambda value: isinstance(value, str) and len(value) <= MAX_VALUE,
+    "bool": lambda value: isinstance(value, bool),
     "number": _is_int,
     "unit": _is_int,
     "float": _is_number,
@@ -135,17 +106,14 @@ NUMERIC = frozenset(("number", "unit", "float", "timestamp"))
 
 
 def is_kind(kind, value):
-    """
-    Return whether ``value`` is of ``kind``. Kinds that are not known are like
+    """Return whether ``value`` is of ``kind``. Kinds that are not known are like
     ``other``.
     """
     return KINDS.get(kind, _is_other)(value)
 
 
 def kind_of(value):
-    """
-    Return the kind of a value of a field that has none of its own.
-    """
+    """Return the kind of a value of a field that has none of its own."""
     for kind in ("bool", "number", "float", "text"):
         if KINDS[kind](value):
             return kind

@@ -1,6 +1,5 @@
-"""
-Asking minions. This takes seconds, so it happens only for fields that say so, once for
-all items and all of these fields.
+"""Asking minions. This takes seconds, so it happens only for fields that say so, once
+for all items and all of these fields.
 
 All that is asked is one job. Those that have not answered it in time are pinged: one that
 answers the ping lives, and is slow or has not got the job; one that does not answer it either is
@@ -57,11 +56,6 @@ _PLACE = ("query", "live")
 _MISSING = {one.cell[0]: one for one in (MISSING_OFFLINE, MISSING_UNAVAIL)}
 
 
-# ----------------------------------------------------------------------
-# What minions are asked. Each of these takes the answer and the job id, and returns a value.
-# ----------------------------------------------------------------------
-
-
 def _free(answer, _jid):
     for key in ("MemAvailable", "MemFree"):
         try:
@@ -77,7 +71,8 @@ def _running(answer, jid):
     return sum(1 for job in answer if isinstance(job, dict) and job.get("jid") != jid)
 
 
-#: For each piece of data, the function that minions run, and what to make of its answer.
+#: For each piece of data, the function that minions run, and what makes a value of its
+#: answer and the job id.
 PROBES = {
     "alive": (_PING, lambda _answer, _jid: True),
     "meminfo": ("status.meminfo", _free),
@@ -90,36 +85,38 @@ PROBES = {
 
 
 class Live:
-    """
-    What minions have answered.
+    """What minions have answered.
 
     :param list minions: those that were to be asked
+    :param list keys: for what, keys of :data:`PROBES`
+
+    :ivar dict answers: by minion and piece of data, a value or why there is none
+    :ivar dict reasons: for minions that have not got the job, why
+    :ivar age: how many seconds old the oldest answer is
+    :ivar int cached: how many minions were asked before
     """
 
-    def __init__(self, minions):
+    def __init__(self, minions, keys):
         self.minions = minions
+        self.keys = keys
         self.answers = {}
         self.reasons = {}
         self.age = 0
-        self.cached = set()
+        self.cached = 0
 
     def of_minion(self, minion, key):
-        """
-        Return what a minion has answered, or why there is no answer.
-        """
+        """Return what a minion has answered, or why there is no answer."""
         return self.answers.get((minion, key), MISSING_NODATA)
 
     def summary(self, names):
         """
         Return how many minions have answered, are offline, and have no answer, and why.
-
-        :param list names: the names of the columns that ask
         """
         offline = not_asked = 0
         reasons = collections.Counter()
         for minion in self.minions:
-            found = [self.answers.get((minion, key)) for key in PROBES]
-            if MISSING_OFFLINE in found or found[0] is False:
+            found = [self.of_minion(minion, key) for key in self.keys]
+            if any(one is False or one is MISSING_OFFLINE for one in found):
                 offline += 1
             elif MISSING_NODATA in found:
                 not_asked += 1
@@ -132,7 +129,7 @@ class Live:
             "answered": len(self.minions) - offline - not_asked,
             "offline": offline,
             "not_asked": not_asked,
-            "cached": len(self.cached),
+            "cached": self.cached,
             "age": int(math.ceil(self.age)),
             "reasons": told,
         }
@@ -149,40 +146,32 @@ def _settings(context):
 
 
 def ask(context, minions, keys):
-    """
-    Ask minions for what is wanted.
+    """Return what these minions answer to these keys of :data:`PROBES`.
 
-    :param list minions: their ids
-    :param list keys: keys of :data:`PROBES`
     :rtype: Live
     :raises QueryRightsError: if the caller may not run these functions on these minions
     :raises QueryStoreError: if the master does not answer
     """
     settings = _settings(context)
     keys = [key for key in PROBES if key in keys]
-    live = Live(minions)
+    live = Live(minions, keys)
     limit = int(settings["live_limit"])
-    for minion in minions[limit:]:
-        live.reasons[minion] = _TOO_MANY
-        live.answers.update({(minion, key): MISSING_NODATA for key in keys})
+    live.reasons.update(dict.fromkeys(minions[limit:], _TOO_MANY))
     minions = minions[:limit]
     if not minions or not keys:
         return live
     context.caller.check_run([PROBES[key][0] for key in keys], minions)
     seconds = settings["live_cache"]
-    left = _take(context, live, minions, keys, seconds) if seconds else minions
+    left = _take(context, live, minions, keys, seconds)
     if left:
         with Client(context, settings["live_timeout"]) as client:
             _ask(live, client, left, keys)
-        if seconds:
-            _keep(context, live, left, keys, seconds)
+        _keep(context, live, left, keys, seconds)
     return live
 
 
 def _ask(live, client, minions, keys):
-    """
-    Ask for all, and ping those that have not answered.
-    """
+    """Ask for all, and ping those that have not answered."""
     others = [key for key in keys if key != "alive"] or keys
     first = client.job(minions, [PROBES[key][0] for key in others])
     silent = [minion for minion in minions if minion not in first.answers]
@@ -196,6 +185,7 @@ def _ask(live, client, minions, keys):
             # what has come already counts
             log.warning("Silent minions could not be pinged: %s", exc)
             first.leave_out(_UNKNOWN)
+    live.reasons.update(first.unasked)
     for minion in minions:
         answers = first.answers.get(minion)
         lives = True if answers is not None else None
@@ -203,7 +193,6 @@ def _ask(live, client, minions, keys):
             lives = minion in ping.answers
         for key in keys:
             live.answers[minion, key] = _value(key, answers, lives, first.jid)
-        live.reasons[minion] = first.unasked.get(minion, _LATE)
 
 
 def _value(key, answers, lives, jid):
@@ -220,8 +209,7 @@ def _value(key, answers, lives, jid):
 
 
 class _Job:
-    """
-    A job, and who has answered it.
+    """A job, and who has answered it.
 
     :ivar str jid: its id, or None if it has not been published
     :ivar set missing: the minions from which an answer may come
@@ -239,24 +227,14 @@ class _Job:
         self.waits = None
 
     def leave_out(self, reason, minions=None):
-        """
-        Note that minions don't get the job.
-
-        :param minions: their ids, by default all that have not answered
-        """
-        for minion in self.missing.intersection(
-            self.missing if minions is None else minions
-        ):
-            self.missing.discard(minion)
-            self.unasked[minion] = reason
+        """Note that these minions, or all that have not answered, don't get the job."""
+        left = self.missing if minions is None else self.missing.intersection(minions)
+        self.missing = self.missing - left
+        self.unasked.update(dict.fromkeys(left, reason))
 
     def read(self, excluded, waiting, reason):
-        """
-        Take over what a job handler says of it.
-
-        :param excluded: the minions that it leaves out, each with the reason
-        :param waiting: whether a part of it waits
-        :param reason: why it waits
+        """Take over what a job handler says of it: the minions that it leaves out, each
+        with the reason, whether a part of the job waits, and why.
         """
         for minion, why in excluded.items() if isinstance(excluded, dict) else ():
             self.leave_out(f"it was left out: {why}", [minion])
@@ -265,9 +243,7 @@ class _Job:
             self.waits = f"{_WAITS}: {reason}" if reason else _WAITS
 
     def take(self, minion, data):
-        """
-        Take a return, and report whether it is one of this job.
-        """
+        """Take a return, and report whether it is one of this job."""
         known = minion in self.missing or minion in self.unasked
         if not known or data.get("id") != minion or "return" not in data:
             return False
@@ -281,8 +257,7 @@ class _Job:
 
 
 class Client:
-    """
-    Runs jobs on minions, and follows them on the master's event bus.
+    """Runs jobs on minions, and follows them on the master's event bus.
 
     :param float seconds: how long a job is followed. One that has gone to all of its minions
         ends as well when for as long as Salt's ``timeout`` nothing has come.
@@ -314,9 +289,8 @@ class Client:
         self._client.destroy()
 
     def job(self, minions, functions):
-        """
-        Run functions on minions, and return the job when all have answered, or its time
-        is up.
+        """Run functions on minions, and return the job when all have answered, or its
+        time is up.
 
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
@@ -350,9 +324,7 @@ class Client:
         return job
 
     def _take_back(self, job):
-        """
-        Take what still waits of a job out of the queue.
-        """
+        """Take what still waits of a job out of the queue."""
         state = self.queue.show(job.jid)
         if state is not None:
             waiting = state["waiting"]
@@ -365,17 +337,6 @@ class Client:
             job.leave_out(job.waits)
             self.queue.cancel(job.jid)
 
-    def _follow(self, job):
-        now = news = self.clock()
-        until = now + self.seconds
-        while job.missing:
-            end = until if job.waits else min(until, news + self.patience)
-            if now >= end:
-                return
-            if self._hear(job, max(0.01, min(_STEP, end - now))):
-                news = self.clock()
-            now = self.clock()
-
     def _publish(self, minions, functions):
         one = len(functions) == 1
         try:
@@ -387,6 +348,8 @@ class Client:
                 timeout=max(1, int(self.seconds)),
                 listen=True,
             )
+        except _QUEUE_FULL:
+            raise
         except (
             salt.exceptions.AuthenticationError,
             salt.exceptions.AuthorizationError,
@@ -397,21 +360,25 @@ class Client:
                 f" at publisher_acl, publisher_acl_blacklist and sudo_acl ({exc})."
             ) from exc
         except (salt.exceptions.SaltException, OSError) as exc:
-            if isinstance(exc, _QUEUE_FULL):
-                raise
             raise _down(exc) from exc
 
+    def _follow(self, job):
+        now = news = self.clock()
+        until = now + self.seconds
+        while job.missing:
+            end = until if job.waits else min(until, news + self.patience)
+            if now >= end:
+                return
+            if self._hear(job, max(0.01, min(_STEP, end - now))):
+                news = self.clock()
+            now = self.clock()
+
     def _hear(self, job, wait):
-        """
-        Wait some seconds for a return of a job, and report whether there was one.
-        """
+        """Wait some seconds for a return of a job, and report whether there was one."""
         begun = self.clock()
         tag = f"salt/job/{job.jid}/ret/"
         event = self._client.event.get_event(
-            wait=wait,
-            tag=re.escape(tag),
-            match_type="regex",
-            full=True,
+            wait=wait, tag=re.escape(tag), match_type="regex", full=True
         )
         if event is not None:
             self._early = 0
@@ -440,62 +407,58 @@ def _down(exc):
     )
 
 
-# ----------------------------------------------------------------------
-# What minions have answered a moment ago, for the next page and the next call: by key and
-# minion the time, why there is no value, and the value
-# ----------------------------------------------------------------------
-
-
 def _stored(context, seconds):
-    ret = {}
+    """Return what minions have answered a moment ago, for the next page and the next
+    call: by piece of data and minion the time, why there is no value, and the value.
+    """
     try:
-        found = context.documents.cache.fetch(*_PLACE)
-        for key, minions in (found or {}).items():
-            for minion, (then, missing, value) in minions.items():
-                if context.now - seconds <= then <= context.now:
-                    ret[key, minion] = (then, missing, value)
+        found = context.documents.cache.fetch(*_PLACE) if seconds else {}
+        return {
+            key: {
+                minion: (then, missing, value)
+                for minion, (then, missing, value) in minions.items()
+                if 0 <= context.now - then <= seconds
+            }
+            for key, minions in (found or {}).items()
+        }
     except (OSError, salt.exceptions.SaltException, ValueError) as exc:
         log.warning("Could not read what minions have answered before: %s", exc)
     except (AttributeError, TypeError):
         # of another version
-        return {}
-    return ret
+        pass
+    return {}
 
 
 def _take(context, live, minions, keys, seconds):
-    """
-    Take what is known of minions, and return the others.
-    """
+    """Take what is known of minions, and return the others."""
     left = []
     known = _stored(context, seconds)
     for minion in minions:
-        found = [known.get((key, minion)) for key in keys]
+        found = [known.get(key, {}).get(minion) for key in keys]
         if None in found:
             left.append(minion)
             continue
         for key, (then, missing, value) in zip(keys, found):
             live.age = max(live.age, context.now - then)
             live.answers[minion, key] = _MISSING[missing] if missing else value
-        live.cached.add(minion)
+        live.cached += 1
     return left
 
 
 def _keep(context, live, minions, keys, seconds):
-    """
-    Keep answers, and forget those that are too old: not what nobody was asked.
-    """
+    """Keep answers, and forget those that are too old: not what nobody was asked."""
+    if not seconds:
+        return
     # another query may have asked meanwhile
     known = _stored(context, seconds)
-    for minion in minions:
-        for key in keys:
-            value = live.of_minion(minion, key)
+    for key in keys:
+        for minion in minions:
+            value = live.answers[minion, key]
             missing = value.cell[0] if isinstance(value, Missing) else 0
             if value is not MISSING_NODATA:
-                known[key, minion] = (context.now, missing, None if missing else value)
-    ret = {}
-    for (key, minion), entry in known.items():
-        ret.setdefault(key, {})[minion] = entry
+                entry = context.now, missing, None if missing else value
+                known.setdefault(key, {})[minion] = entry
     try:
-        context.documents.cache.store(*_PLACE, ret)
+        context.documents.cache.store(*_PLACE, known)
     except (OSError, salt.exceptions.SaltException) as exc:
         log.warning("Could not keep what minions have answered: %s", exc)

@@ -1,5 +1,4 @@
-"""
-What a query is made of comes from Salt's loader: item types, sources and locks.
+"""What a query is made of comes from Salt's loader: item types, sources and locks.
 
 A site adds its own with one file. It is looked for in ``query_types``,
 ``query_sources`` or ``query_locks`` below each folder of :conf_master:`module_dirs`, in
@@ -20,8 +19,8 @@ query_sources
 
 query_locks
     A module with ``locks(context)``, which yields locks as dictionaries whose keys are
-    names of fields of the type ``lock``. If that reads minions' documents, ``needs()``
-    returns what of them, as pairs of a bank and a key.
+    names of fields of the type ``lock``. What it reads of minions' documents, it asks for by
+    :meth:`saltext.query.context.Context.want`.
 """
 
 import functools
@@ -37,21 +36,20 @@ import salt.utils.user
 
 log = logging.getLogger(__name__)
 
-#: By kind: in which folder of this package its own modules are.
-KINDS = {"query_types": "types", "query_sources": "sources", "query_locks": "locks"}
+#: By kind: in which folder of this package its own modules are, and the function of each.
+KINDS = {
+    "query_types": ("types", "item_type"),
+    "query_sources": ("sources", "source"),
+    "query_locks": ("locks", "locks"),
+}
 
-# the loaders of this process, by the folders that they look into
+# the loaders of this process, by the folders that they look into or leave out
 _LOADERS = {}
-
-# what this process has logged of folders that it does not load from
-_LOGGED = set()
 
 
 @functools.lru_cache(maxsize=1)
 def _extensions():
-    """
-    Return the folders of the Salt extensions that are installed.
-    """
+    """Return the folders of the Salt extensions that are installed."""
     ret = []
     for entry_point in salt.utils.entrypoints.iter_entry_points("salt.loader"):
         try:
@@ -65,20 +63,17 @@ def _extensions():
 
 
 def _site_folders(opts, kind):
+    """Return the folders in which a site has modules of a kind, each with what to
+    correct before anything is loaded from it, or None.
     """
-    Return the folders in which a site may have modules of a kind.
-    """
-    parents = [*(opts.get("module_dirs") or ())]
-    if opts.get("extension_modules"):
-        parents.append(opts["extension_modules"])
-    folders = [os.path.join(parent, kind) for parent in parents]
-    return [one for one in folders if os.path.isdir(one)]
+    parents = [*(opts.get("module_dirs") or ()), opts.get("extension_modules")]
+    folders = [os.path.join(parent, kind) for parent in parents if parent]
+    return {one: _unsafe(opts, one) for one in folders if os.path.isdir(one)}
 
 
 def _unsafe(opts, folder):
-    """
-    Return what to correct if somebody besides root and the master's user may change what
-    is loaded from a folder, as a sentence without its end, or None.
+    """Return what to correct if somebody besides root and the master's user may change
+    what is loaded from a folder, as a sentence without its end, or None.
     """
     trusted = {0, salt.utils.user.get_uid(opts.get("user"))}
     seen = set()
@@ -109,94 +104,68 @@ def _unsafe(opts, folder):
     return None
 
 
-def unloaded(opts, kind):
-    """
-    Return the modules of a kind that are in folders from which nothing is loaded: by their
-    names, sentences without their ends that say what to correct.
-
-    :param dict opts: the master's options
-    :param str kind: one of :data:`KINDS`
-    """
-    ret = {}
-    for folder in _site_folders(opts, kind):
-        unsafe = _unsafe(opts, folder)
-        if unsafe is not None:
-            names_ = {one.partition(".")[0] for one in os.listdir(folder)}
-            ret.update({one: unsafe for one in names_ if not one.startswith("_")})
-    return ret
-
-
 def modules(opts, kind):
-    """
-    Return the functions of all modules of a kind.
-
-    :param dict opts: the master's options
-    :param str kind: one of :data:`KINDS`
-    :rtype: salt.loader.lazy.LazyLoader
-    """
-    folders = []
-    for folder in _site_folders(opts, kind):
-        unsafe = _unsafe(opts, folder)
-        if unsafe is None:
-            folders.append(folder)
-        elif unsafe not in _LOGGED:
-            _LOGGED.add(unsafe)
-            log.error("%s; until then no module of %s is loaded.", unsafe, folder)
+    """Return the functions of all modules of one of :data:`KINDS`."""
+    site = _site_folders(opts, kind)
+    folders = [folder for folder, unsafe in site.items() if unsafe is None]
     folders += [os.path.join(folder, kind) for folder in _extensions()]
-    folders.append(os.path.join(os.path.dirname(__file__), KINDS[kind]))
+    folders.append(os.path.join(os.path.dirname(__file__), KINDS[kind][0]))
     folders = tuple(one for one in dict.fromkeys(folders) if os.path.isdir(one))
-    if folders not in _LOADERS:
+    known = folders, *site.items()
+    if known not in _LOADERS:
+        for folder, unsafe in site.items():
+            if unsafe is not None:
+                log.error("%s; until then no module of %s is loaded.", unsafe, folder)
         # a dictionary of options need not be whole, as in the documentation's examples
         opts = {"optimization_order": [0, 1, 2], **opts}
-        _LOADERS[folders] = salt.loader.lazy.LazyLoader(
+        _LOADERS[known] = salt.loader.lazy.LazyLoader(
             list(folders), opts, tag=kind, pack={"__context__": {}}
         )
-    return _LOADERS[folders]
+    return _LOADERS[known]
 
 
-def names(opts, kind, function):
-    """
-    Return the names of the modules of a kind that have a function.
-    """
-    end = f".{function}"
+def names(opts, kind):
+    """Return the names of the modules of a kind."""
+    end = f".{KINDS[kind][1]}"
     return sorted(
         name[: -len(end)] for name in modules(opts, kind) if name.endswith(end)
     )
 
 
-def found(opts, kind, name, function, otherwise):
-    """
-    Return a function of a module.
+def found(opts, kind, name, otherwise):
+    """Return the function of a module.
 
     :param str otherwise: the sentence to raise if there is no module of this name
     :raises QueryError: if there is none, or it is wrong
     """
     loaded = modules(opts, kind)
-    key = f"{name}.{function}"
-    if isinstance(name, str) and "." not in name and key in loaded:
-        return loaded[key]
-    told = isinstance(name, str) and wrong(opts, kind, name, function)
-    raise QueryError(f"{told}." if told else otherwise)
-
-
-def wrong(opts, kind, name, function):
-    """
-    Return what is wrong with a module that does not have its function, or None if there is
-    no module of this name.
-
-    :param dict opts: the master's options
-    :param str kind: one of :data:`KINDS`
-    :param str name: the name of the module
-    :param str function: the function that it has to have
-    :return: a sentence without its end, which says what to correct
-    """
-    loaded = modules(opts, kind)
-    if name not in loaded.file_mapping:
-        return unloaded(opts, kind).get(name)
-    if name not in loaded.missing_modules:
+    function = KINDS[kind][1]
+    if isinstance(name, str) and "." not in name:
+        if f"{name}.{function}" in loaded:
+            return loaded[f"{name}.{function}"]
         reason = f"it has no {function}()"
-    else:
-        reason = loaded.missing_modules[name]
-        if not isinstance(reason, BaseException):
-            reason = f"its __virtual__() refuses it, {reason or 'for no reason'}"
-    return f"Correct {loaded.file_mapping[name][0]}: {reason}"
+        if name in loaded.missing_modules:
+            refusal = loaded.missing_modules[name] or "for no reason"
+            reason = f"its __virtual__() refuses it, {refusal}"
+        if name in loaded.file_mapping:
+            otherwise = f"Correct {loaded.file_mapping[name][0]}: {reason}."
+        wrong = problems(opts, kind)
+        if name in wrong:
+            otherwise = f"{wrong[name]}."
+    raise QueryError(otherwise)
+
+
+def problems(opts, kind):
+    """Return what to correct of modules that can't be loaded, by their names, as
+    sentences without their ends. One whose ``__virtual__`` refuses it is none of them.
+    """
+    ret = {}
+    for folder, unsafe in _site_folders(opts, kind).items():
+        if unsafe is not None:
+            inside = [one for one in os.listdir(folder) if not one.startswith("_")]
+            ret.update(dict.fromkeys([one.partition(".")[0] for one in inside], unsafe))
+    loaded = modules(opts, kind)
+    for name, reason in loaded.missing_modules.items():
+        if isinstance(reason, BaseException):
+            ret[name] = f"Correct {loaded.file_mapping[name][0]}: {reason}"
+    return ret

@@ -1,35 +1,30 @@
-"""
-Answers as people and scripts read them, made from the definitions alone.
-"""
+"""Answers as people and scripts read them, made from the definitions alone."""
 
 import datetime
 import json
+import shlex
 import unicodedata
 
-import saltext.query.formats
-from saltext.query.kinds import (
-    NODATA,
-    NORMAL,
-    NUMERIC,
-    OFFLINE,
-    UNAVAIL,
-    UNKNOWN,
-    WORDS,
-)
+from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
-#: What stands for a missing value.
-TERSE = {UNKNOWN: "??", NODATA: "?", UNAVAIL: "-", OFFLINE: "*"}
-#: Names of colours of :func:`salt.utils.color.get_colors`.
-COLOURS = {
-    UNKNOWN: "LIGHT_RED",
-    NODATA: "YELLOW",
-    UNAVAIL: "DARK_GRAY",
-    OFFLINE: "LIGHT_RED",
+#: For each status without a value, the word and the mark that stand for it, and the name of
+#: a colour of :func:`salt.utils.color.get_colors`.
+_MISSING = {
+    UNKNOWN: ("unknown", "??", "LIGHT_RED"),
+    NODATA: ("nodata", "?", "YELLOW"),
+    UNAVAIL: ("unavail", "-", "DARK_GRAY"),
+    OFFLINE: ("offline", "*", "LIGHT_RED"),
 }
 
-
-#: What sizes can be shown in: what suits each, or mebibytes, gibibytes and tebibytes.
-UNITS = {"h": None, "m": 1, "g": 1024, "t": 1024 * 1024}
+_NOTES = {
+    "left_out": "{} items are left out that few want to see, as jobs of runners; --all or"
+    " the filter '[\"&\"]' shows them",
+    "undecided": "{} items could not be judged, as the master lacks their data;"
+    " 'FIELD is missing' shows them",
+    "untold": "{} minions have not told the mine what this type shows",
+    "damaged": "{} documents of the cache are damaged and look like no data: see the log",
+    "too_large": "{} values are larger than a query shows, and look like not available",
+}
 
 #: A column that is made narrower keeps at least so much.
 _LEAST_WIDTH = 12
@@ -40,40 +35,23 @@ _MOST_PADDED = 100
 
 
 def size(mebibytes, units="h"):
-    """
-    Return a size in mebibytes for people.
+    """Return a size in mebibytes for people.
 
-    :param str units: one of :data:`UNITS`
+    :param str units: in what it is shown: in mebibytes (m), gibibytes (g), tebibytes (t), or
+        in what suits it, with its letter (h)
     """
     if units == "m":
         return str(mebibytes)
-    if units != "h":
-        return f"{mebibytes / UNITS[units]:.1f}"
-    if abs(mebibytes) < 1024:
-        return f"{mebibytes}M"
-    if abs(mebibytes) < 1024 * 1024:
-        return f"{mebibytes / 1024:.1f}G"
-    return f"{mebibytes / 1024 / 1024:.1f}T"
-
-
-def _time(seconds):
-    try:
-        found = datetime.datetime.fromtimestamp(seconds)
-    except (OverflowError, OSError, ValueError):
-        return str(seconds)
-    return found.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _other(value):
-    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
-        return ",".join(value)
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    for letter, factor in (("t", 1024 * 1024), ("g", 1024)):
+        if units == letter:
+            return f"{mebibytes / factor:.1f}"
+        if units == "h" and abs(mebibytes) >= factor:
+            return f"{mebibytes / factor:.1f}{letter.upper()}"
+    return f"{mebibytes}M"
 
 
 def width_of(text):
-    """
-    Return how many columns of a terminal a text takes.
-    """
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(
@@ -87,9 +65,8 @@ def width_of(text):
 
 
 def shown(text):
-    """
-    Return a text without characters that a terminal would obey. Much of what is shown
-    was chosen by minions.
+    """Return a text without characters that a terminal would obey. Much of what is
+    shown was chosen by minions.
     """
     if text.isprintable():
         return text
@@ -99,55 +76,51 @@ def shown(text):
     )
 
 
-def value(kind, cell, verbose=False, plain=False, units="h"):
-    """
-    Return a cell as text.
+def _missing(status):
+    return _MISSING.get(status, (str(status), f"({status})", "YELLOW"))
 
-    :param str kind: the kind of its field. One that is not known is like ``other``.
-    :param cell: a status and a value
+
+def value(kind, cell, verbose=False, plain=False, units="h"):
+    """Return a cell as text.
+
     :param bool verbose: whether words stand for what is missing, or marks
     :param bool plain: whether sizes and times stay numbers
-    :param str units: one of :data:`UNITS`
+    :param str units: see :func:`size`
     """
     status, found = cell
     if status != NORMAL:
-        word = f"({WORDS.get(status, status)})"
-        return word if verbose else TERSE.get(status, word)
+        word, mark, _ = _missing(status)
+        return f"({word})" if verbose else mark
     if kind == "bool":
         return "Y" if found else "N"
     if kind == "unit" and (not plain or units != "h"):
         return size(found, units)
     if kind == "timestamp" and not plain:
-        return _time(found)
+        try:
+            time = datetime.datetime.fromtimestamp(found)
+            return time.isoformat(" ", "seconds")
+        except (OverflowError, OSError, ValueError):
+            return str(found)
     if kind in NUMERIC:
         return str(found)
-    return shown(_other(found))
+    if isinstance(found, (list, tuple)) and all(isinstance(one, str) for one in found):
+        found = ",".join(found)
+    return shown(found if isinstance(found, str) else json.dumps(found, sort_keys=True))
 
 
 def known(response):
-    """
-    Return a response without the columns of unknown fields, and the names of these.
-    """
-    kinds = [field["kind"] for field in response["fields"]]
-    if "unknown" not in kinds:
+    """Return a response without the columns of unknown fields, and the names of these."""
+    fields = response["fields"]
+    places = [place for place, one in enumerate(fields) if one["kind"] != "unknown"]
+    if len(places) == len(fields):
         return response, []
-    names = [one["name"] for one in response["fields"] if one["kind"] == "unknown"]
-
-    def keep(row):
-        return [one for one, kind in zip(row, kinds) if kind != "unknown"]
-
-    kept = dict(
-        response,
-        fields=keep(response["fields"]),
-        data=[keep(row) for row in response["data"]],
-    )
-    return kept, list(dict.fromkeys(names))
+    rows = [[row[place] for place in places] for row in (fields, *response["data"])]
+    names = [one["name"] for one in fields if one["kind"] == "unknown"]
+    return {**response, "fields": rows[0], "data": rows[1:]}, list(dict.fromkeys(names))
 
 
 def cut(text, width):
-    """
-    Return a text that is at most so wide, with ``…`` for what is cut off.
-    """
+    """Return a text that is at most so wide, with ``…`` for what is cut off."""
     if width_of(text) <= width:
         return text
     ret = ""
@@ -169,8 +142,7 @@ def lines(
     width=None,
     units="h",
 ):
-    """
-    Yield the lines of a table.
+    """Yield the lines of a table.
 
     :param dict response: the answer to a data query
     :param str separator: what stands between columns. Nothing is padded or cut then, sizes
@@ -182,120 +154,173 @@ def lines(
     :param int width: how wide the terminal is. If the table is wider, the values of its widest
         columns are cut; if that is not enough, each item becomes a block with a line for each
         field. None if there is no terminal.
-    :param str units: one of :data:`UNITS`
+    :param str units: see :func:`size`
     """
     fields = response["fields"]
-    plain = separator is not None
-    titles = [shown(field["title"] or field["name"]) for field in fields]
-    kinds = [field["kind"] for field in fields]
-    table = [
-        [value(kind, cell, verbose, plain, units) for kind, cell in zip(kinds, row)]
-        for row in response["data"]
-    ]
     if not fields:
         return
+    kinds = [field["kind"] for field in fields]
+    plain = separator is not None
+    titles = [shown(field["title"] or field["name"]) for field in fields]
+    table = [(titles, [NORMAL] * len(fields))] if headers else []
+    for row in response["data"]:
+        texts = [
+            value(kind, cell, verbose, plain, units) for kind, cell in zip(kinds, row)
+        ]
+        table.append((texts, [status for status, _ in row]))
 
     def paint(text, status):
         if not colours or status == NORMAL:
             return text
-        return f"{colours[COLOURS.get(status, 'YELLOW')]}{text}{colours['ENDC']}"
+        return f"{colours[_missing(status)[2]]}{text}{colours['ENDC']}"
 
     if plain:
-        if headers:
-            yield separator.join(_quoted(title, separator) for title in titles)
-        for row, cells in zip(table, response["data"]):
-            yield separator.join(
-                paint(_quoted(text, separator), cell[0])
-                for text, cell in zip(row, cells)
-            )
+        for texts, statuses in table:
+            texts = [quoted(text, separator) for text in texts]
+            yield separator.join(map(paint, texts, statuses))
         return
-    if width is None:
-        table = [[cut(text, _MOST_CUT) for text in row] for row in table]
-    whole = [titles, *table] if headers else table
-    widths = [max(map(width_of, column)) for column in zip(*whole)] if whole else []
+    columns = zip(*[texts for texts, _ in table])
+    widths = [max(map(width_of, column)) for column in columns]
     if width is None:
         # one long value pads no other
+        cuts = [_MOST_CUT] * len(fields)
         widths = [min(one, _MOST_PADDED) for one in widths]
     else:
-        widths = fitted(widths, width - len(widths) + 1)
-        if widths is None:
-            yield from _blocks(titles, table, response["data"], paint)
-            return
-    right = [kind in NUMERIC and kind != "timestamp" for kind in kinds]
-
-    def line(row, statuses):
+        cuts = widths = fitted(widths, width - len(widths) + 1)
+    if widths is None:
+        longest = max(map(width_of, titles))
+        for number, (texts, statuses) in enumerate(table[headers:]):
+            if number:
+                yield ""
+            for title, text, status in zip(titles, texts, statuses):
+                fill = " " * (longest - width_of(title))
+                yield f"{title}:{fill} {paint(text, status)}"
+        return
+    for texts, statuses in table:
         parts = []
-        for place, text in enumerate(row):
-            if width is not None:
-                text = cut(text, widths[place])
+        for place, (text, kind) in enumerate(zip(texts, kinds)):
+            text = cut(text, cuts[place])
             fill = " " * (widths[place] - width_of(text))
             text = paint(text, statuses[place])
-            if right[place]:
-                parts.append(fill + text)
-            elif place + 1 < len(row):
-                parts.append(text + fill)
-            else:
-                parts.append(text)
-        return " ".join(parts)
-
-    if headers:
-        yield line(titles, [NORMAL] * len(titles))
-    for row, cells in zip(table, response["data"]):
-        yield line(row, [cell[0] for cell in cells])
+            if kind in NUMERIC and kind != "timestamp":
+                text = fill + text
+            elif place + 1 < len(texts):
+                text += fill
+            parts.append(text)
+        yield " ".join(parts)
     if "counted" in response:
-        groups = response.get("total", len(table))
+        groups = response.get("total", len(response["data"]))
         yield f"{response['counted']} items in {groups} groups"
 
 
-def _quoted(text, separator):
-    return saltext.query.formats.quoted(text, separator) if separator else text
-
-
 def fitted(widths, most):
-    """
-    Return widths of columns that are together at most ``most``: the widest ones give
+    """Return widths of columns that are together at most ``most``: the widest ones give
     way. None if that would leave too little of them.
     """
-    widths = list(widths)
-    over = sum(widths) - most
-    while over > 0:
-        widest = max(widths)
-        if widest <= _LEAST_WIDTH:
+    widest = min(max(widths, default=0), max(most, 0))
+    while sum(min(one, widest) for one in widths) > most:
+        widest -= 1
+        if widest < _LEAST_WIDTH:
             return None
-        places = [place for place, one in enumerate(widths) if one == widest]
-        floor = max([_LEAST_WIDTH, *[one for one in widths if one < widest]])
-        for place in places:
-            step = min(widest - floor, -(-over // len(places)), over)
-            widths[place] -= step
-            over -= step
-    return widths
-
-
-def _blocks(titles, table, data, paint):
-    longest = max(map(width_of, titles))
-    for number, (row, cells) in enumerate(zip(table, data)):
-        if number:
-            yield ""
-        for title, text, cell in zip(titles, row, cells):
-            fill = " " * (longest - width_of(title))
-            yield f"{title}:{fill} {paint(text, cell[0])}"
+    return [min(one, widest) for one in widths]
 
 
 def definitions(response):
+    """Return the answer to a fields query as if it was one to a data query."""
+    names = ("name", "kind", "title", "doc")
+    fields = [
+        {
+            "name": one,
+            "title": one.capitalize(),
+            "kind": "text",
+            "doc": one.capitalize(),
+        }
+        for one in names
+    ]
+    data = [
+        [
+            (UNAVAIL, None) if one[name] is None else (NORMAL, one[name])
+            for name in names
+        ]
+        for one in response["fields"]
+    ]
+    return {"fields": fields, "data": data}
+
+
+def quoted(text, separator):
+    """Return a text as a value of CSV: in quotes if a reader would take it apart."""
+    wrong = (separator, '"', "\r", "\n")
+    # a reader may take blanks away
+    if separator and (any(one in text for one in wrong) or text != text.strip()):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def csv(response, shown, headers=True):
     """
-    Return the answer to a fields query as if it was one to a data query.
+    Yield the lines of CSV, as in RFC 4180 but for the end of the lines, which is that of
+    the system. The header has the names of the fields. What is missing is empty; what is
+    neither text nor number is JSON. ``shown`` takes a text and returns what the output can show.
     """
-    columns = (("name", "Name"), ("kind", "Kind"), ("title", "Title"), ("doc", "Doc"))
-    return {
-        "fields": [
-            {"name": name, "title": title, "kind": "text", "doc": title}
-            for name, title in columns
-        ],
-        "data": [
-            [
-                (NORMAL, one[name]) if one[name] is not None else (UNAVAIL, None)
-                for name, _ in columns
-            ]
-            for one in response["fields"]
-        ],
-    }
+    rows = [[(NORMAL, one["name"]) for one in response["fields"]]] if headers else []
+    for row in (*rows, *response["data"]):
+        texts = [
+            found if isinstance(found, str) else json.dumps(found, sort_keys=True)
+            for found in ["" if status else found for status, found in row]
+        ]
+        # an empty line is no row to most readers
+        yield ",".join(quoted(shown(one), ",") for one in texts) or '""' * len(texts)
+
+
+def json_lines(response):
+    """Yield a JSON object for each item: values by the names of fields, null for what
+    is missing, and in ``_missing`` why.
+    """
+    names = [one["name"] for one in response["fields"]]
+    for row in response["data"]:
+        ret = {name: value for name, (_, value) in zip(names, row)}
+        missing = {
+            name: _missing(status)[0]
+            for name, (status, _) in zip(names, row)
+            if status != NORMAL
+        }
+        if missing:
+            ret["_missing"] = missing
+        yield json.dumps(ret)
+
+
+def names(response, shown):
+    """Yield the names of all items with commas between them, as ``salt -L`` takes them."""
+    found = dict.fromkeys(row[0][1] for row in response["data"] if row[0][0] == NORMAL)
+    if found:
+        yield ",".join(shown(str(name)) for name in found)
+
+
+def notes(response):
+    """Yield sentences about what an answer does not show: pages, minions that did not
+    answer, what could not be judged or read.
+    """
+    if response.get("next") is not None:
+        yield (
+            f"{len(response['data'])} of {response['total']}"
+            f" {'groups' if 'counted' in response else 'items'}; go on with offset"
+            f" {shlex.quote(str(response['next']))}"
+        )
+    live = response.get("live")
+    if live:
+        parts = [f"{live['answered']} minions answered"]
+        if live["offline"]:
+            parts.append(f"{live['offline']} are offline")
+        if live["not_asked"]:
+            parts.append(f"of {live['not_asked']} there is no answer")
+        if live["cached"]:
+            parts.append(f"{live['cached']} were asked up to {live['age']} s ago")
+        yield ", ".join(parts)
+        for reason, number in sorted(live["reasons"].items()):
+            yield f"no answer, {number}: {reason}"
+    for name, other in (response.get("valueless") or {}).items():
+        hint = f"; did you mean {other!r}?" if other else ""
+        yield f"nothing that is looked at has {name}{hint}"
+    for name, sentence in _NOTES.items():
+        if response.get(name):
+            yield sentence.format(response[name])

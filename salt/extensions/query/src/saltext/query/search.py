@@ -1,5 +1,4 @@
-"""
-Regular expressions of filters: those of Python, with a limit of time.
+"""Regular expressions of filters: those of Python, with a limit of time.
 
 ``(a+)+$`` has more ways to try than anybody can wait for. One timer of processor time runs
 around a query that has a regular expression. Its limit is far from what queries take, so
@@ -32,27 +31,22 @@ MAX_SECONDS = 60
 MAX_MINION_SECONDS = 5
 
 
+def _is_thread():
+    return threading.current_thread() is not threading.main_thread()
+
+
 class _TimeUp(BaseException):
-    """
-    The time is up. Salt's matchers log any other exception, and go on.
-    """
-
-
-def in_main_thread():
-    """
-    Return whether this thread can be stopped by a timer.
-    """
-    return threading.current_thread() is threading.main_thread()
+    """The time is up. Salt's matchers log any other exception, and go on."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """
-    Return a context that ends when its processor time is up. In a thread it has no limit.
+    """Return a context that ends when its processor time is up. In a thread, and with
+    None, it has no limit.
 
     :raises QueryError: if the time is up
     """
-    if not in_main_thread():
+    if seconds is None or _is_thread():
         yield
         return
 
@@ -72,9 +66,8 @@ def limited(seconds):
 
 
 def compiled(pattern):
-    """
-    Return a function that takes a text and returns whether the pattern is found in it, or
-    None if that can't be known here.
+    """Return a function that takes a text and returns whether the pattern is found in
+    it, or None if that can't be known here.
 
     :raises QueryError: if the pattern can't be read
     """
@@ -92,7 +85,7 @@ def compiled(pattern):
         ) from None
 
     def found(text):
-        if len(text) > MAX_THREAD_TEXT and not in_main_thread():
+        if len(text) > MAX_THREAD_TEXT and _is_thread():
             return None
         return search(text) is not None
 

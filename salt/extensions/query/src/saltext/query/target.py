@@ -1,7 +1,7 @@
-"""
-Salt's own targets: which minions its matchers choose, as far as the master can tell.
+"""Salt's own targets: which minions its matchers choose, as far as the master can tell.
 """
 
+import ast
 import ipaddress
 import re
 
@@ -10,21 +10,6 @@ from saltext.query.search import TOO_LONG
 
 import salt.exceptions
 import salt.utils.minions
-
-#: The types of targets that can be given.
-TYPES = (
-    "glob",
-    "pcre",
-    "list",
-    "grain",
-    "grain_pcre",
-    "pillar",
-    "pillar_pcre",
-    "pillar_exact",
-    "nodegroup",
-    "ipcidr",
-    "compound",
-)
 
 #: The matchers of types of targets.
 _TESTED = {
@@ -37,9 +22,16 @@ _TESTED = {
     "ipcidr": "S",
 }
 
+#: The types of targets that can be given.
+TYPES = ("glob", "list", *_TESTED, "nodegroup", "compound")
+
 #: The matchers of a compound target that do not look into pillars. A nodegroup may, and
 #: so may a matcher of a later Salt.
 _WITHOUT_PILLARS = (None, "G", "P", "L", "S", "E", "R", "T", "M")
+
+#: What is between the matchers of a compound target, and what Python makes of it.
+_OPERATORS = ("and", "or", "not", "(", ")")
+_GRAMMAR = (ast.Expression, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Constant)
 
 #: What looks like a matcher. Salt takes one that it does not have for the name of a minion.
 _MATCHER = re.compile("[A-Z].?@")
@@ -79,36 +71,24 @@ class Target:
             _check(_TESTED.get(tgt_type), tgt, tgt)
 
     def _read_compound(self):
-        """
-        Check what Salt would take for no minions at all.
-        """
-        depth = 0
-        wants_minions = True
-        for word in re.sub(
+        """Check what Salt would take for no minions at all."""
+        words = re.sub(
             r"([()])(?=\s|$|[()])|(?<!\S)([()])", r" \1\2 ", self.tgt
-        ).split():
-            if word in ("and", "or"):
-                right = not wants_minions
-                wants_minions = True
-            elif word in ("not", "("):
-                right = wants_minions
-                depth += word == "("
-            elif word == ")":
-                right = not wants_minions and depth > 0
-                depth -= 1
-            else:
-                right = wants_minions
-                wants_minions = False
+        ).split()
+        for word in words:
+            if word not in _OPERATORS:
                 self._read_matcher(word)
-            if not right:
-                raise QueryError(
-                    f"Correct the target {self.tgt!r:.80} at {word!r:.40}: put 'and' or 'or'"
-                    " between two matchers, and close each parenthesis."
-                )
-        if wants_minions or depth:
+        rule = " ".join(word if word in _OPERATORS else "1" for word in words)
+        try:
+            # it has the grammar of Python
+            parts = ast.walk(ast.parse(rule, mode="eval"))
+            right = all(isinstance(part, _GRAMMAR) for part in parts)
+        except (SyntaxError, RecursionError, MemoryError):
+            right = False
+        if not right:
             raise QueryError(
-                f"Correct the target {self.tgt!r:.80}, which ends too early: give a matcher"
-                " behind 'and', 'or' and 'not', and close each parenthesis."
+                f"Correct the target {self.tgt!r:.80}: put 'and' or 'or' between two matchers,"
+                " a matcher behind each of them and 'not', and close each parenthesis."
             )
 
     def _read_matcher(self, word):
@@ -126,16 +106,13 @@ class Target:
             self._groups.append(found["pattern"])
 
     def reads_pillars(self):
-        """
-        Return whether it says something of pillars.
-        """
+        """Return whether it says something of pillars."""
         if self.tgt_type in ("pillar", "pillar_pcre", "pillar_exact", "nodegroup"):
             return True
         return not self._matchers.issubset(_WITHOUT_PILLARS)
 
     def minions(self, context):
-        """
-        Return the ids of the minions with an accepted key that it chooses. One whose
+        """Return the ids of the minions with an accepted key that it chooses. One whose
         grains the master does not know is not chosen by them.
 
         :raises QueryError: if there is no such nodegroup, or it can't be read

@@ -18,7 +18,6 @@ import json
 import re
 
 from saltext.query.errors import QueryError
-from saltext.query.field import Known
 
 #: The longest text, in characters.
 MAX_TEXT = 1_000_000
@@ -36,19 +35,17 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_REGEX = re.compile(r"\s*m([/#@,!|])")
-_FLAGS = re.compile(r"[a-z]*")
+# its mark, what is between two of them, the second one, and flags
+_REGEX = re.compile(r"\s*m([/#@,!|])((?:\\.|(?!\1)[^\\])*)(\1?)([a-z]*)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 _RESERVED = frozenset(("and", "or", "not", "in", "is"))
 
 
-def parse(text, fields):
-    """
-    Return the filter that a text means.
+def parse(text, known):
+    """Return the filter that a text means.
 
     :param str text: what somebody has written
-    :param fields: the fields of the item type, by name, or a
-        :class:`saltext.query.field.Known`
+    :param Known known: the fields that there are
     :raises QueryError: if it can't be read. What it asks for is not checked here.
     """
     if len(text) > MAX_TEXT:
@@ -61,7 +58,6 @@ def parse(text, fields):
             raise QueryError(f"Correct the filter, which is no JSON: {exc}.") from None
     if not text.strip():
         raise QueryError("Give a filter, or leave it out for all items.")
-    known = fields if isinstance(fields, Known) else Known(fields)
     return _Parser(text, known).parse()
 
 
@@ -98,8 +94,23 @@ class _Parser:
             f" {self.text[place:place + 30]!r}."
         )
 
-    def is_word(self, *words):
-        return self.kind == "word" and self.token in words
+    def has(self, kind, word=None):
+        """Take the next token if it is this one, and report whether it was."""
+        ret = self.kind == kind and word in (None, self.token)
+        if ret:
+            self.advance()
+        return ret
+
+    def take(self, what):
+        """
+        Return the kind and the text of the next token, which has to be a word or a string.
+        """
+        found = self.kind, self.token
+        is_reserved = self.kind == "word" and self.token in _RESERVED
+        if self.kind not in ("word", "string") or is_reserved:
+            self.fail(f"{what} is wanted before")
+        self.advance()
+        return found
 
     def parse(self):
         ret = self.either()
@@ -109,8 +120,7 @@ class _Parser:
 
     def chain(self, word, operator, part):
         parts = [part()]
-        while self.is_word(word):
-            self.advance()
+        while self.has("word", word):
             parts.append(part())
         return parts[0] if len(parts) == 1 else [operator, *parts]
 
@@ -127,80 +137,63 @@ class _Parser:
                 f"put at most {_MAX_DEPTH} parentheses and 'not' within each other,"
                 " not so many as before"
             )
-        if self.is_word("not"):
-            self.advance()
+        if self.has("word", "not"):
             ret = ["!", self.single()]
-        elif self.kind == "open":
-            self.advance()
+        elif self.has("open"):
             ret = self.either()
-            if self.kind != "close":
+            if not self.has("close"):
                 self.fail("a closing parenthesis is wanted before")
-            self.advance()
         else:
             ret = self.comparison()
         self.depth -= 1
         return ret
 
     def comparison(self):
-        if self.kind not in ("word", "string") or self.is_word(*_RESERVED):
-            self.fail("a field is wanted before")
-        kind, left = self.kind, self.token
-        self.advance()
-        if self.is_word("is") and kind == "word":
-            self.advance()
-            negated = self.is_word("not")
-            if negated:
-                self.advance()
-            if not self.is_word("missing"):
+        kind, left = self.take("a field")
+        if kind == "word" and self.has("word", "is"):
+            negated = self.has("word", "not")
+            if not self.has("word", "missing"):
                 self.fail("'missing' is wanted before")
-            self.advance()
             rule = ["missing", left]
-            return ["!", rule] if negated else rule
-        negated = self.is_word("not")
-        if negated:
-            self.advance()
-        if self.is_word("in"):
-            self.advance()
-            rule = self.contained(kind, left)
-            return ["!", rule] if negated else rule
-        if negated or kind == "string":
-            self.fail("'in' is wanted before")
-        if self.kind != "op":
-            return ["?", left]
+        else:
+            negated = self.has("word", "not")
+            if self.has("word", "in"):
+                rule = self.contained(kind, left)
+            elif negated or kind == "string":
+                self.fail("'in' is wanted before")
+            elif self.kind != "op":
+                rule = ["?", left]
+            else:
+                negated = self.token in ("!~", "!*")
+                rule = self.compared(left)
+        return ["!", rule] if negated else rule
+
+    def compared(self, left):
         operator = self.token
         if operator in ("=~", "!~"):
-            rule = ["=~", left, self.regex()]
-        else:
-            self.advance()
-            if self.kind not in ("word", "string") or self.is_word(*_RESERVED):
-                self.fail("a value is wanted before")
-            rule = [operator, left, self.value(self.kind, self.token, left)]
-            if operator in ("=*", "!*"):
-                rule = ["=~", left, r"\A" + fnmatch.translate(str(rule[2]))]
-            self.advance()
-        return ["!", rule] if operator in ("!~", "!*") else rule
+            return ["=~", left, self.regex()]
+        self.advance()
+        value = self.value(*self.take("a value"), left)
+        if operator in ("=*", "!*"):
+            return ["=~", left, r"\A" + fnmatch.translate(str(value))]
+        return [operator, left, value]
 
     def contained(self, kind, left):
-        if self.kind == "open" and kind == "word":
+        if kind == "string" or not self.has("open"):
+            if self.kind == "string":
+                self.fail("a field is wanted before")
+            _, field = self.take("a field")
+            return ["=[]", field, self.value(kind, left, field)]
+        rule = ["|"]
+        while self.kind in ("word", "string"):
+            tokens = [self.token]
+            if self.kind == "word":
+                tokens = [one for one in self.token.split(",") if one]
+            for one in tokens:
+                rule.append(["==", left, self.value(self.kind, one, left)])
             self.advance()
-            rule = ["|"]
-            while self.kind in ("word", "string"):
-                tokens = [self.token]
-                if self.kind == "word":
-                    tokens = [one for one in self.token.split(",") if one]
-                for one in tokens:
-                    rule.append(["==", left, self.value(self.kind, one, left)])
-                self.advance()
-            if self.kind != "close" or len(rule) == 1:
-                self.fail(
-                    "values with commas and a closing parenthesis are wanted before"
-                )
-            self.advance()
-            return rule
-        if self.kind != "word" or self.token in _RESERVED:
-            self.fail("a field is wanted before")
-        rule = ["=[]", self.token, self.value(kind, left, self.token)]
-        self.advance()
+        if len(rule) == 1 or not self.has("close"):
+            self.fail("values with commas and a closing parenthesis are wanted before")
         return rule
 
     def value(self, kind, token, field):
@@ -218,22 +211,17 @@ class _Parser:
 
     def regex(self):
         match = _REGEX.match(self.text, self.at)
+        self.start = self.at
         if match is None:
-            self.start = self.at
             self.fail("a regular expression such as m/web[0-9]+/ is wanted at")
-        end = match.end()
-        mark = match.group(1)
-        while end < len(self.text) and self.text[end] != mark:
-            end += 2 if self.text[end] == "\\" else 1
-        if end >= len(self.text):
-            self.start = self.at
+        mark, pattern, closing, flags = match.groups()
+        if not closing:
             self.fail(f"a closing {mark} is wanted after")
-        pattern = self.text[match.end() : end].replace("\\" + mark, mark)
-        flags = _FLAGS.match(self.text, end + 1)
-        if set(flags.group()) - {"i", "s"}:
-            self.start = end + 1
+        if set(flags) - {"i", "s"}:
+            self.start = match.start(4)
             self.fail("only i and s may follow a regular expression, not")
-        self.at = flags.end()
+        self.at = match.end()
         self.advance()
-        given = "".join(sorted(set(flags.group())))
+        pattern = pattern.replace("\\" + mark, mark)
+        given = "".join(sorted(set(flags)))
         return f"(?{given}:{pattern})" if given else pattern

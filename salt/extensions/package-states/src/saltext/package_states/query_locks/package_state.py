@@ -24,11 +24,6 @@ def __virtual__():
     return True
 
 
-def needs():
-    """Return what of each minion's documents it reads: nothing"""
-    return ()
-
-
 def locks(context):
     """Yield the packages that package states, if there are any, hold at a version or keep, or keep away"""
     if "package_states" not in context.opts:
@@ -36,7 +31,7 @@ def locks(context):
     try:
         with store.reading(context.opts) as connection:
             fleet = Fleet(context.opts, connection)
-            minions = fleet.minions(query.accepted(context))
+            minions = fleet.minions(context.accepted())
             found = [
                 (name, *fleet.possible(minions[name], sources))
                 for name, sources in fleet.sources(minions).items()

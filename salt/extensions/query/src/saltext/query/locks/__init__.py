@@ -1,20 +1,17 @@
-"""
-What the modules that find locks share.
-"""
-
-
-def accepted(context):
-    """
-    Yield the ids of minions whose key is accepted.
-    """
-    yield from context.accepted()
+"""What the modules that find locks share."""
 
 
 def of_minion(minion, name, **more):
-    """
-    Return a lock that is on a minion.
-
-    :param str minion: its id
-    :param str name: what is locked
-    """
+    """Return a lock on something of a minion."""
     return {"object": name, "node": minion, "owner": [minion], **more}
+
+
+def grains(context, name):
+    """
+    Yield the id of each minion with an accepted key, a grain of it, and when it told that.
+    """
+    context.want([f"grains:{name}"])
+    for minion in context.accepted():
+        found = (context.read("grains", minion) or {}).get(name)
+        if found is not None:
+            yield minion, found, context.documents.updated("grains", minion)

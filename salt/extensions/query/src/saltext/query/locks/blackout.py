@@ -1,28 +1,16 @@
-"""
-Minions that run nothing.
-"""
+"""Minions that run nothing."""
 
-import saltext.query.locks
-
-
-def needs():
-    """
-    Return what of each minion's documents it reads.
-    """
-    return [("grains", "minion_blackout")]
+from saltext.query.locks import grains, of_minion
 
 
 def locks(context):
-    """
-    Yield the minions that run nothing, by a grain.
-    """
-    for minion in context.accepted():
-        grains = context.read("grains", minion) or {}
-        if grains.get("minion_blackout") is True:
-            yield saltext.query.locks.of_minion(
+    """Yield the minions that run nothing, by a grain."""
+    for minion, grain, when in grains(context, "minion_blackout"):
+        if grain is True:
+            yield of_minion(
                 minion,
                 "minion",
                 mode="exclusive",
-                told_ts=context.documents.updated("grains", minion),
+                told_ts=when,
                 reason="The minion is blacked out by its grain minion_blackout",
             )

@@ -1,11 +1,9 @@
-"""
-Packages that minions hold.
-"""
+"""Packages that minions hold."""
 
 import re
 
-import saltext.query.compare
-import saltext.query.locks
+from saltext.query import compare
+from saltext.query.locks import of_minion
 
 #: What the mine may have of held packages.
 HOLDS = (
@@ -23,26 +21,17 @@ _EVR = re.compile(
 )
 
 
-def needs():
-    """
-    Return what of each minion's documents it reads.
-    """
-    return [("mine", function) for function in HOLDS]
-
-
 def locks(context):
-    """
-    Yield the packages that minions hold, as far as they have told the mine.
-    """
+    """Yield the packages that minions hold, as far as they have told the mine."""
+    context.want([f"mine:{function}" for function in HOLDS])
     for minion in context.accepted():
         found = {}
         for entry in context.source("resources").mine(minion, *HOLDS):
             for package, version in _held(entry):
-                if package not in found or version:
-                    found[package] = version
+                found[package] = version or found.get(package)
         when = context.documents.updated("mine", minion) if found else None
-        for package in sorted(found, key=saltext.query.compare.text_key):
-            yield saltext.query.locks.of_minion(
+        for package in sorted(found, key=compare.text_key):
+            yield of_minion(
                 minion,
                 package,
                 package=package,
@@ -54,9 +43,8 @@ def locks(context):
 
 
 def split(text):
-    """
-    Return the name and the version of a package, or None for the version: from such as
-    ``vim-enhanced-2:8.0.1763-19.el8.*``.
+    """Return the name and the version of a package, or None for the version: from such
+    as ``vim-enhanced-2:8.0.1763-19.el8.*``.
     """
     match = _EVR.fullmatch(text)
     if match is None:
@@ -66,8 +54,7 @@ def split(text):
 
 
 def _held(found):
-    """
-    Yield the name and the version of each package that is held, whichever form the
+    """Yield the name and the version of each package that is held, whichever form the
     function has.
     """
     if isinstance(found, dict) and isinstance(found.get("packages"), dict):
@@ -75,20 +62,15 @@ def _held(found):
         for name, entry in found["packages"].items():
             if isinstance(name, str) and isinstance(entry, dict) and entry.get("held"):
                 versions = entry.get("versions")
-                yield name, (
-                    versions[-1] if isinstance(versions, list) and versions else None
-                )
+                versions = versions if isinstance(versions, list) else []
+                yield name, versions[-1] if versions else None
         return
-    if isinstance(found, dict) and isinstance(found.get("hold"), list):
-        # of pkg.get_selections
-        found = found["hold"]
-    elif (
-        isinstance(found, dict)
-        and found
-        and all(isinstance(one, list) for one in found.values())
+    if isinstance(found, dict) and (
+        isinstance(found.get("hold"), list)
+        or all(isinstance(one, list) for one in found.values())
     ):
-        # the same, with nothing held
-        found = ()
+        # of pkg.get_selections, which has no key of what there is none of
+        found = found.get("hold")
     for name in found if isinstance(found, (dict, list)) else ():
         if isinstance(name, str):
             yield split(name)

@@ -1,12 +1,8 @@
-"""
-The pause of the job handler.
-"""
+"""The pause of the job handler."""
 
 
 def locks(context):
-    """
-    Yield the pause of the job handler, if it is paused.
-    """
+    """Yield the pause of the job handler, if it is paused."""
     queue = context.source("queue")
     if queue.enabled and queue.status and queue.status.get("paused"):
         yield {

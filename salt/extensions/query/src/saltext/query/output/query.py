@@ -14,8 +14,7 @@ CLI Example:
 
 import sys
 
-import saltext.query.formats
-import saltext.query.render
+from saltext.query import render
 
 import salt.output.nested
 import salt.utils.color
@@ -28,20 +27,18 @@ def __virtual__():
 
 
 def output(data, **kwargs):  # pylint: disable=unused-argument
-    """
-    Display the answer to a data query or a fields query.
-    """
+    """Display the answer to a data query or a fields query."""
     if not isinstance(data, dict) or not isinstance(data.get("fields"), list):
         salt.output.nested.__opts__ = __opts__
         return salt.output.nested.output(data, **kwargs)
     if "data" not in data:
-        data = saltext.query.render.definitions(data)
+        data = render.definitions(data)
     colours = None
     if __opts__.get("color"):
         colours = salt.utils.color.get_colors(True, __opts__.get("color_theme"))
-    ret = [*saltext.query.render.lines(data, colours=colours)]
+    ret = [*render.lines(data, colours=colours)]
     # a table that is not whole says so, also to whoever reads only its rows
-    for note in map(saltext.query.render.shown, saltext.query.formats.notes(data)):
+    for note in map(render.shown, render.notes(data)):
         ret.append(f"({note})")
         if not sys.stdout.isatty():
             sys.stderr.write(f"query: {note}\n")

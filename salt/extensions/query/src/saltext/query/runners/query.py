@@ -1,5 +1,4 @@
-"""
-Ask the master about nodes, instances, jobs, locks and operating systems.
+"""Ask the master about nodes, instances, jobs, locks and operating systems.
 
 Answers have the definitions of their columns with them, and each cell is a list of a
 status and a value: 0 normal, 1 unknown field, 2 no data, 3 not available for this item,
@@ -10,10 +9,10 @@ Fields that ask minions take his own right to run their functions, and pillars t
 right to run the runner ``cache.pillar``.
 """
 
+import functools
+
 import saltext.query
-import saltext.query.caller
-import saltext.query.groups
-import saltext.query.order
+from saltext.query import caller, compare
 from saltext.query.errors import QueryError
 from saltext.query.kinds import PENDING, UNAVAIL
 
@@ -33,7 +32,7 @@ _FRAME = 4096
 
 
 def _caller():
-    return saltext.query.caller.of_runner(__opts__, globals().get("__user__"))
+    return caller.of_runner(__opts__, globals().get("__user__"))
 
 
 def items(
@@ -47,8 +46,7 @@ def items(
     tgt_type="glob",
     live_timeout=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
-    """
-    Return items with the fields that are asked for.
+    """Return items with the fields that are asked for.
 
     An answer that is too large for an event would lose its rows on its way. So it ends
     where it would be: ``next`` is the offset to go on with then, and ``total`` the number
@@ -84,7 +82,7 @@ def items(
         salt-run query.items job id,fun '["=", "user", "root"]' sort=-id limit=10
         salt-run query.items node name,grain.roles tgt='os:Debian' tgt_type=grain
     """
-    fields = saltext.query.order.names(fields)
+    fields = compare.names(fields)
     return saltext.query.items(
         __opts__,
         what,
@@ -96,7 +94,7 @@ def items(
         tgt,
         tgt_type,
         caller=_caller(),
-        room=_Room(what, fields, filter, tgt),
+        room=functools.partial(_Room, _most(what, fields, filter, tgt)),
         live={} if live_timeout is None else {"live_timeout": live_timeout},
     )
 
@@ -111,9 +109,8 @@ def count(
     tgt_type="glob",
     sort=None,
 ):  # pylint: disable=redefined-builtin,redefined-outer-name
-    """
-    Return how many items there are of each kind: one row for each group of items that
-    have the same in these fields, the largest first, with a last column ``count``.
+    """Return how many items there are of each kind: one row for each group of items
+    that have the same in these fields, the largest first, with a last column ``count``.
     ``counted`` is how many items there are.
 
     The arguments are those of ``query.items``; ``limit``, ``offset`` and ``sort`` are about
@@ -126,7 +123,7 @@ def count(
 
         salt-run query.count node os,os_release --out=query
     """
-    fields = saltext.query.order.names(fields)
+    fields = compare.names(fields)
     return saltext.query.count(
         __opts__,
         what,
@@ -138,14 +135,12 @@ def count(
         tgt=tgt,
         tgt_type=tgt_type,
         caller=_caller(),
-        room=_Room(what, fields, filter, tgt),
+        room=functools.partial(_Room, _most(what, fields, filter, tgt)),
     )
 
 
-def _room(request):
-    """
-    Return how large the answer to a request may be, which is in the same event.
-    """
+def _most(*request):
+    """Return how large the answer to a request may be, which is in the same event."""
     share = int(__opts__.get("max_event_size", 1048576) * _SHARE)
     ret = share - len(salt.payload.dumps(request))
     if ret < min(_LEAST, share // 2):
@@ -154,19 +149,12 @@ def _room(request):
 
 
 class _Room:
-    """
-    How much room for rows there is in the event of an answer.
-    """
+    """How much room for rows there is in the event of an answer."""
 
-    def __init__(self, what, fields, *more):
-        most = _room([what, fields, *more])
-        plain, functions = saltext.query.groups.split(fields)
-        names = fields
-        if functions:
-            names = [*plain, *[name for _, name in functions]]
-        definitions = saltext.query.prepare(__opts__, what, names).definitions()
-        self.left = most - len(salt.payload.dumps(definitions))
-        self.left -= min(_FRAME, most // 20)
+    def __init__(self, most, definitions):
+        self.left = (
+            most - len(salt.payload.dumps(definitions)) - min(_FRAME, most // 20)
+        )
         self.whole = self.left
 
     def __call__(self, row):
@@ -186,9 +174,8 @@ class _Room:
 
 
 def fields(what, fields=None):  # pylint: disable=redefined-outer-name
-    """
-    Return the definitions of the fields that an item type has. Those of nodes are also
-    the grains, the entries of the mine and the keys of the pillars that there are.
+    """Return the definitions of the fields that an item type has. Those of nodes are
+    also the grains, the entries of the mine and the keys of the pillars that there are.
 
     what
         ``instance``, ``job``, ``lock``, ``node`` or ``os``
@@ -203,9 +190,9 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
         salt-run query.fields node
         salt-run query.fields node grain.ec2.region,mine.network.ip_addrs
     """
-    names = saltext.query.order.names(fields)
+    names = compare.names(fields)
     ret = saltext.query.fields(__opts__, what, names, caller=_caller())
-    if len(salt.payload.dumps(ret)) > _room([what, fields]):
+    if len(salt.payload.dumps(ret)) > _most(what, fields):
         raise QueryError(
             "Ask for some fields by their names: there are more than can be sent."
         )

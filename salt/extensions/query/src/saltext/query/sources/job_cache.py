@@ -1,6 +1,4 @@
-"""
-Where jobs are kept: in files of the local job cache, or behind a returner.
-"""
+"""Where jobs are kept: in files of the local job cache, or behind a returner."""
 
 import datetime
 import logging
@@ -24,18 +22,14 @@ _PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
 
 
 def source(context):
-    """
-    Return where the master keeps its jobs.
-    """
+    """Return where the master keeps its jobs."""
     if context.opts.get("master_job_cache", "local_cache") == "local_cache":
         return LocalJobs(context.opts, context.documents.files)
     return ReturnerJobs(context.opts)
 
 
 def started(jid):
-    """
-    Return when a job was started, as its id says, or None.
-    """
+    """Return when a job was started, as its id says, or None."""
     try:
         # strptime() takes ten times as long
         parts = [int(jid[start:end]) for start, end in _PARTS]
@@ -45,8 +39,7 @@ def started(jid):
 
 
 def has_failed(result):
-    """
-    Return whether a minion's result is a failure. A job of several functions has a
+    """Return whether a minion's result is a failure. A job of several functions has a
     dictionary with the outcome of each.
     """
     return any(one is False for one in _each(result.get("success"))) or any(
@@ -59,11 +52,8 @@ def _each(outcome):
 
 
 class LocalJobs:
-    """
-    The jobs of the returner ``local_cache``, each of which is a folder. What is not asked
-    for is not read.
-
-    :param Files parent: counts what is damaged
+    """The jobs of the returner ``local_cache``, each of which is a folder. What is not
+    asked for is not read.
     """
 
     def __init__(self, opts, parent):
@@ -76,34 +66,24 @@ class LocalJobs:
         self._folders = {}
 
     def folder(self, jid):
-        """
-        Return the folder of a job. Its name is a hash, so no job id leads elsewhere.
-        """
+        """Return the folder of a job. Its name is a hash, so no job id leads elsewhere."""
         found = self._folders.get(jid)
         return found or salt.utils.jid.jid_dir(jid, self.root, self.hash_type)
 
     def ids(self):
-        """
-        Return the ids of all jobs.
-        """
-        ret = []
+        """Return the ids of all jobs."""
         for top in self.files.entries(self.root):
             for final in self.files.entries(top.path) if top.is_dir() else ():
-                jid = self.files.read(final.path + "/jid")
+                jid = self.files.read(final.path + "/jid", bytes.decode)
                 if not jid:
                     load = self.files.project(final.path + "/.load.p", {"jid"})
                     jid = (load or {}).get("jid")
-                else:
-                    jid = jid.decode("utf-8", "replace")
                 if jid:
-                    ret.append(str(jid))
-                    self._folders[ret[-1]] = final.path
-        return ret
+                    self._folders[str(jid)] = final.path
+        return list(self._folders)
 
     def has(self, jid):
-        """
-        Return whether there is such a job.
-        """
+        """Return whether there is such a job."""
         try:
             return os.path.isdir(self.folder(jid))
         except UnicodeError:
@@ -111,30 +91,22 @@ class LocalJobs:
             return False
 
     def load(self, jid, wanted):
-        """
-        Return what was published, as far as it is wanted, or None.
-        """
-        return (
-            self.files.project(self.folder(jid) + "/.load.p", wanted | {"jid"}) or None
-        )
+        """Return what was published, as far as it is wanted, or None."""
+        path = self.folder(jid) + "/.load.p"
+        return self.files.project(path, wanted | {"jid"}) or None
 
     def minions(self, jid):
-        """
-        Return the minions that the job was for, or None.
-        """
+        """Return the minions that the job was for, or None."""
         ret = None
         for entry in self.files.entries(self.folder(jid)):
-            if not _MINIONS.fullmatch(entry.name):
-                continue
-            found = self.files.read(entry.path, unpack)
-            if isinstance(found, (list, tuple)):
-                ret = (ret or set()).union(one for one in found if isinstance(one, str))
+            if _MINIONS.fullmatch(entry.name):
+                found = self.files.read(entry.path, unpack)
+                if isinstance(found, (list, tuple)):
+                    ret = (ret or set()).union(map(str, found))
         return None if ret is None else sorted(ret)
 
     def returned(self, jid):
-        """
-        Return the minions that have returned.
-        """
+        """Return the minions that have returned."""
         return sorted(
             entry.name
             for entry in self.files.entries(self.folder(jid))
@@ -159,22 +131,18 @@ class LocalJobs:
         return {minion: self.result(jid, minion) for minion in self.returned(jid)}
 
     def ended(self, jid):
-        """
-        Return when the job ended as the master wrote it down, or None.
-        """
-        found = self.files.read(self.folder(jid) + "/endtime")
-        return None if found is None else found.decode("utf-8", "replace").strip()
+        """Return when the job ended as the master wrote it down, or None."""
+        found = self.files.read(self.folder(jid) + "/endtime", bytes.decode)
+        return found and found.strip()
 
     def is_batch(self, jid):
-        """
-        Return whether the job is run in batches.
-        """
+        """Return whether the job is run in batches."""
         return os.path.exists(self.folder(jid) + "/.batch.p")
 
 
 class ReturnerJobs:
-    """
-    The jobs of any other returner that the master keeps its jobs in.
+    """The jobs of any other returner that the master keeps its jobs in: the methods are
+    those of :class:`LocalJobs`.
     """
 
     def __init__(self, opts):
@@ -199,47 +167,26 @@ class ReturnerJobs:
         return found if isinstance(found, dict) else {}
 
     def ids(self):
-        """
-        Return the ids of all jobs.
-        """
         return [str(jid) for jid in self._call("get_jids")]
 
     def has(self, jid):
-        """
-        Return whether there is such a job.
-        """
         return bool(self._call("get_load", jid))
 
     def load(self, jid, wanted):
-        """
-        Return what was published, as far as it is wanted, or None.
-        """
         found = self._call("get_load", jid)
         return {key: found[key] for key in wanted if key in found} if found else None
 
     def minions(self, jid):
-        """
-        Return the minions that the job was for, or None.
-        """
         found = self._call("get_load", jid).get("Minions")
         return sorted(found) if isinstance(found, (list, tuple)) else None
 
     def returned(self, jid):
-        """
-        Return the minions that have returned.
-        """
         return sorted(self._call("get_jid", jid))
 
     def result(self, jid, minion):
-        """
-        Return the result of a minion, or None.
-        """
         return self.results(jid).get(minion)
 
     def results(self, jid):
-        """
-        Return the result of each minion that has returned, None where there is none.
-        """
         return {
             minion: found if isinstance(found, dict) else None
             for minion, found in self._call("get_jid", jid).items()
@@ -247,9 +194,7 @@ class ReturnerJobs:
 
     @staticmethod
     def ended(_jid):
-        """
-        Return None: only the local job cache can be asked for this.
-        """
-        return
+        # only the local job cache can be asked for this
+        return None
 
     is_batch = ended

@@ -1,6 +1,4 @@
-"""
-The minions' keys: which minions there are.
-"""
+"""The minions' keys: which minions there are."""
 
 import os
 
@@ -23,19 +21,13 @@ _SENTENCE = "The minions' keys can't be read: see what is wrong with"
 
 def source(context):
     """
-    Return the state of each minion's key by its id.
-    """
-    return states(context.opts)
-
-
-def states(opts):
-    """
-    Return the state of each minion's key: accepted, pending, rejected or denied.
+    Return the state of each minion's key by its id: accepted, pending, rejected or denied.
 
     A minion may have a denied key beside another one; the other one counts.
 
     :raises QueryStoreError: if the keys can't be read, or a driver has none at all
     """
+    opts = context.opts
     driver = opts.get("keys.cache_driver") or "localfs_key"
     if driver == "localfs_key":
         return _listed(opts)
@@ -52,11 +44,7 @@ def states(opts):
 
 
 def of_driver(opts, driver):
-    """
-    Do the same through Salt's cache.
-
-    :param str driver: its driver for keys
-    """
+    """Do the same through Salt's cache, with a driver for keys."""
     cache = salt.cache.Cache(opts, driver=driver)
     ret = dict.fromkeys(cache.list("denied_keys") or (), "denied")
     try:
@@ -70,10 +58,9 @@ def of_driver(opts, driver):
 
 
 def _listed(opts):
-    """
-    Do the same from the folders of the driver ``localfs_key``, which Salt has since 3008.
-    What it checks of each name for its path takes 0.4 seconds for 10,000 minions, and this
-    0.006; a name out of a listing can't be a path.
+    """Do the same from the folders of the driver ``localfs_key``, which Salt has since
+    3008. What it checks of each name for its path takes 0.4 seconds for 10,000 minions,
+    and this 0.006; a name out of a listing can't be a path.
     """
     pki_dir = opts["cluster_pki_dir"] if opts.get("cluster_id") else opts["pki_dir"]
     files = Files(f"{_SENTENCE} the folder {pki_dir}")

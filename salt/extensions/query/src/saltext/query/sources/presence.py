@@ -1,5 +1,4 @@
-"""
-Which minions are connected, as far as the master can tell without asking them.
+"""Which minions are connected, as far as the master can tell without asking them.
 
 A minion counts as connected if one of the addresses in its grains, which no other minion
 has, is connected to the master's publish port. One whose address is not connected may be behind
@@ -16,41 +15,29 @@ import salt.utils.network
 
 
 def source(context):
-    """
-    Return what tells who is connected.
-    """
     return Presence(context)
 
 
-def addresses(opts):
-    """
-    Return the addresses that are connected to the publish port, or None if the master
-    keeps no grains to compare them with.
-    """
-    if not opts.get("minion_data_cache", True):
-        return None
-    ret = set(salt.utils.network.local_port_tcp(int(opts["publish_port"])))
-    if opts.get("detect_remote_minions"):
-        ret |= salt.utils.network.remote_port_tcp(opts["remote_minions_port"])
-    return ret
-
-
 class Presence:
-    """
-    :param Context context: the context of the query
-    """
+    """Which minions are connected."""
 
     def __init__(self, context):
         self.context = context
-        self.addresses = addresses(context.opts)
+        opts = context.opts
+        # None if the master keeps no grains to compare addresses with
+        self.addresses = None
+        if opts.get("minion_data_cache", True):
+            port = int(opts["publish_port"])
+            self.addresses = set(salt.utils.network.local_port_tcp(port))
+            if opts.get("detect_remote_minions"):
+                port = opts["remote_minions_port"]
+                self.addresses |= salt.utils.network.remote_port_tcp(port)
         # behind the loopback may be any minion on this machine
         self.told = (self.addresses or set()) - {"127.0.0.1", "::1"}
 
     @functools.cached_property
     def _owners(self):
-        """
-        How many minions have each address that is connected.
-        """
+        """How many minions have each address that is connected."""
         ret = collections.Counter()
         for minion in self.context.accepted():
             grains = self.context.documents.fetch("grains", minion, {"ipv4", "ipv6"})
@@ -59,22 +46,18 @@ class Presence:
 
     def is_connected(self, grains):
         """
-        Return whether a minion is connected, or that this can't be told.
-
-        :param grains: ``ipv4`` and ``ipv6`` of the minion, or None
+        Return whether the minion with these addresses is connected, or that this can't be told.
         """
-        if self.addresses is None:
+        own = _own(grains)
+        if self.addresses is None or not (self.addresses or own):
             return MISSING_NODATA
         if not self.addresses:
-            return False if _own(grains) else MISSING_NODATA
-        found = self.told.intersection(_own(grains))
+            return False
+        found = self.told.intersection(own)
         return any(self._owners[one] == 1 for one in found) or MISSING_NODATA
 
 
 def _own(grains):
-    ret = set()
-    for name in ("ipv4", "ipv6"):
-        values = (grains or {}).get(name)
-        if isinstance(values, list):
-            ret.update(value for value in values if isinstance(value, str))
-    return ret
+    values = [(grains or {}).get(name) for name in ("ipv4", "ipv6")]
+    values = [one for value in values if isinstance(value, list) for one in value]
+    return {one for one in values if isinstance(one, str)}

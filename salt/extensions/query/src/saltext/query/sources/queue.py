@@ -7,6 +7,8 @@ functions do not wait is looked up where it looks.
 
 import functools
 
+from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+
 import salt.loader
 from salt.exceptions import CommandExecutionError
 
@@ -18,26 +20,14 @@ except ImportError:
 
 
 def source(context):
-    """
-    Return what the job handler says.
-    """
     return Queue(context.opts)
 
 
-def _is_silent(exc):
-    """
-    Return whether nobody has answered: what is refused is about one request.
-    """
-    while exc is not None and not isinstance(exc, OSError):
-        exc = exc.__cause__
-    return exc is not None
-
-
 class Queue:
-    """
-    :param dict opts: the master's options
+    """What the job handler says; None if nobody answers.
 
     :ivar bool enabled: whether there is a job handler
+    :ivar Missing nothing: what stands for an answer that is not there
     """
 
     def __init__(self, opts):
@@ -45,6 +35,7 @@ class Queue:
         self.enabled = bool(opts.get("rate_limiting")) and (
             "job_handler.list" in self._runner
         )
+        self.nothing = MISSING_NODATA if self.enabled else MISSING_UNAVAIL
         self._silent = False
 
     @functools.cached_property
@@ -57,15 +48,15 @@ class Queue:
         try:
             return self._runner[f"job_handler.{function}"](*args, **kwargs)
         except CommandExecutionError as exc:
-            # waiting for it once is enough
-            self._silent = _is_silent(exc)
+            # what is refused is about one request; waiting for nobody is enough once
+            while exc is not None and not isinstance(exc, OSError):
+                exc = exc.__cause__
+            self._silent = exc is not None
             return None
 
     @functools.cached_property
     def waiting(self):
-        """
-        For each job that waits, what is known of it; None if nobody answers.
-        """
+        """For each job that waits, what is known of it."""
         found = self._ask("list", limit=None)
         if found is None:
             return None
@@ -79,30 +70,21 @@ class Queue:
 
     @functools.cached_property
     def status(self):
-        """
-        The figures of the job handler; None if nobody answers.
-        """
+        """The figures of the job handler."""
         return self._ask("figures")
 
     def show(self, jid):
-        """
-        Return what is known of a job: which minions run it, which were left out, and what
-        waits of it; None if nobody answers.
+        """Return what is known of a job: which minions run it, which were left out, and
+        what waits of it.
         """
         return self._ask("show", jid)
 
     def is_exempt(self, functions):
-        """
-        Return whether a job of these functions does not wait in the queue.
-        """
-        if not self.enabled:
-            return True
-        if handover is None:
-            return False
+        """Return whether a job of these functions does not wait in the queue."""
+        if not self.enabled or handover is None:
+            return not self.enabled
         return handover.exempt(config.settings(self.opts), functions)
 
     def cancel(self, jid):
-        """
-        Take a job of ours out of the queue.
-        """
+        """Take a job of ours out of the queue."""
         self._ask("cancel", jid)

@@ -1,14 +1,11 @@
-"""
-What is known of instances: the registry of resources, and what minions that run virtual
-machines have put into the mine.
+"""What is known of instances: the registry of resources, and what minions that run
+virtual machines have put into the mine.
 """
 
 import functools
 import os
 
-import saltext.query.documents
-import saltext.query.dynamic
-import saltext.query.kinds
+from saltext.query import documents, dynamic, kinds
 
 try:
     import salt.utils.resource_registry as registry
@@ -18,25 +15,18 @@ except ImportError:
 
 
 def source(context):
-    """
-    Return what is known of instances.
-    """
     return Instances(context)
 
 
 class Instances:
-    """
-    :param Context context: the context of the query
-    """
+    """What is known of instances."""
 
     def __init__(self, context):
         self.context = context
 
     @functools.cached_property
     def _registry(self):
-        """
-        The registry of resources, or None. Opening it would make it.
-        """
+        """The registry of resources, or None. Opening it would make it."""
         if registry is None:
             return None
         opts = self.context.opts
@@ -50,14 +40,12 @@ class Instances:
         Return what a minion has put into the mine by each of these functions, or None.
         """
         document = self.context.read("mine", minion) or {}
-        unwrapped = saltext.query.dynamic.unwrapped
+        unwrapped = dynamic.unwrapped
         return [unwrapped(document.get(function)) for function in functions]
 
     def machines(self, minion):
-        """
-        Return the virtual machines of a minion by name; None if it has told of none.
-        """
-        found = self.mine(minion, saltext.query.documents.VM_INFO)[0]
+        """Return the virtual machines of a minion by name; None if it has told of none."""
+        found = self.mine(minion, documents.VM_INFO)[0]
         if not isinstance(found, dict):
             return None
         return {
@@ -67,19 +55,15 @@ class Instances:
         }
 
     def resources(self, minion):
-        """
-        Return the ids of a minion's resources by type.
-        """
+        """Return the ids of a minion's resources by type."""
         if self._registry is None:
             return {}
         return self._registry.get_resources_for_minion(minion) or {}
 
     def count(self, minion):
-        """
-        Return how many instances a minion manages.
-        """
+        """Return how many instances a minion manages."""
         machines = self.machines(minion)
         resources = self.resources(minion)
         if machines is None and not resources:
-            return saltext.query.kinds.MISSING_NODATA
+            return kinds.MISSING_NODATA
         return len(machines or ()) + sum(map(len, resources.values()))

@@ -1,13 +1,8 @@
-"""
-Instances: virtual machines and other resources that minions manage.
-"""
+"""Instances: virtual machines and other resources that minions manage."""
 
 import operator
 
-import saltext.query.compare
-import saltext.query.documents
-import saltext.query.human
-import saltext.query.kinds
+from saltext.query import compare, documents, human
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address, grain
 from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE
@@ -25,7 +20,7 @@ NICS = 8
 #: The type of those that come out of the mine.
 VIRT = "virt"
 
-_MINE = f"mine:{saltext.query.documents.VM_INFO}"
+_MINE = f"mine:{documents.VM_INFO}"
 
 
 class Instance(Item):
@@ -45,38 +40,36 @@ class Instance(Item):
         self.info = info
 
     def minion(self):
-        """
-        Return the id of the minion that manages it.
-        """
+        """Return the id of the minion that manages it."""
         return self.node
 
     def guest(self):
-        """
-        Return the id of the minion inside, or None.
-        """
-        if self.context.keys.get(self.id) == "accepted":
-            return self.id
-        return None
+        """Return the id of the minion inside, or None."""
+        return self.id if self.context.keys.get(self.id) == "accepted" else None
 
     def guest_grains(self):
-        """
-        Return grains of the instance itself, or None: those of the minion inside, or
+        """Return grains of the instance itself, or None: those of the minion inside, or
         those that its node has collected.
         """
         guest = self.guest()
         if guest is not None:
-            return self.grains(guest)
-        return self.context.documents.fetch(
-            _RESOURCE_GRAINS,
-            self.name,
-            self.context.wanted.get("grains", set()),
-        )
+            return self.document("grains", guest)
+        wanted = self.context.wanted.get("grains", set())
+        return self.context.documents.fetch(_RESOURCE_GRAINS, self.name, wanted)
+
+    def pnode_online(self):
+        grains = self.document("grains", self.node)
+        return self.context.source("presence").is_connected(grains)
+
+    def data_ts(self):
+        if self.type != VIRT:
+            return None
+        return self.context.documents.updated("mine", self.node)
 
 
 def _items(context, _names):
-    """
-    Instances are many for each of few minions, so all are listed before they are sorted,
-    with what the query needs of them.
+    """Instances are many for each of few minions, so all are listed before they are
+    sorted, with what the query needs of them.
     """
     context.want([_MINE])
     known = context.source("resources")
@@ -86,109 +79,61 @@ def _items(context, _names):
             found.append(Instance(context, VIRT, name, minion, info))
         for type_, ids in known.resources(minion).items():
             found += [Instance(context, type_, one, minion) for one in ids]
-    found.sort(
-        key=lambda one: (
-            saltext.query.compare.text_key(one.name),
-            saltext.query.compare.text_key(one.node),
-        )
-    )
+    key = compare.text_key
+    found.sort(key=lambda one: (key(one.name), key(one.node)))
     yield from found
 
 
-def _info(convert):
-    """
-    Return a function for what the node of a virtual machine says of it.
-
-    :param convert: a key, or a function that takes what is said
+def _info(make):
+    """Return a function for what the node of a virtual machine says of it: of a key, or
+    what a function makes of it.
     """
 
     def get(instance):
-        if instance.type != VIRT:
-            return None
         if instance.info is None:
-            return MISSING_NODATA
-        if isinstance(convert, str):
-            return grain(instance.info, convert)
-        return convert(instance.info)
+            return MISSING_NODATA if instance.type == VIRT else None
+        if isinstance(make, str):
+            return grain(instance.info, make)
+        return make(instance.info)
 
     return get
 
 
-def _running_info(convert):
-    """
-    Do the same for what does not hold any more once the node is offline.
-    """
-    inner = _info(convert)
+def _running(make):
+    """Do the same for what does not hold any more once the node is offline."""
+    inner = _info(make)
     return lambda instance: (
-        MISSING_OFFLINE if _is_online(instance) is False else inner(instance)
+        MISSING_OFFLINE if instance.pnode_online() is False else inner(instance)
     )
 
 
-def _is_online(instance):
-    presence = instance.context.source("presence")
-    return presence.is_connected(instance.grains(instance.node))
-
-
-def _made(name, kind, make):
-    """
-    Return a function that makes a value of one that is of a kind.
-    """
-
-    def convert(info):
-        value = grain(info, name)
-        return make(value) if saltext.query.kinds.is_kind(kind, value) else value
-
-    return convert
-
-
 def _parts(name, make):
-    """
-    Return a function for the disks or interfaces of a virtual machine.
-
-    :param callable make: takes pairs of a name and of what is known, in natural order
+    """Return a function for the disks or interfaces of a virtual machine. What it
+    returns is made of their names in natural order, and of what is known of each.
     """
 
     def convert(info):
         found = info.get(name)
         if not isinstance(found, dict):
             return MISSING_NODATA
-        names = sorted(map(str, found), key=saltext.query.compare.text_key)
-        return make([(one, found.get(one)) for one in names])
+        return make(sorted(found, key=compare.text_key), found)
 
     return _info(convert)
 
 
-def _part(name, number, get):
-    return _parts(
-        name, lambda found: get(*found[number]) if number < len(found) else None
-    )
+def _disk(number):
+    def size(names, disks):
+        value = disks[names[number]]["virtual size"]
+        if isinstance(value, int):
+            return value // (1024 * 1024)
+        # such as 8.0 GiB
+        return int(human.size(value.partition("(")[0].strip()))
 
-
-def _kib(value):
-    return value // 1024
+    return _parts("disks", size)
 
 
 def _address(number):
     return lambda instance: address(instance.guest_grains(), number)
-
-
-def _disk_size(_name, disk):
-    """
-    Return the size of a disk: it is bytes as a number, or such as ``8.0 GiB``.
-    """
-    value = disk.get("virtual size") if isinstance(disk, dict) else None
-    if isinstance(value, int):
-        return value // (1024 * 1024)
-    found = None
-    if isinstance(value, str):
-        found = saltext.query.human.size(value.partition("(")[0].strip())
-    return MISSING_NODATA if found is None else int(found)
-
-
-def _written(instance):
-    if instance.type != VIRT:
-        return None
-    return instance.context.documents.updated("mine", instance.node)
 
 
 _FIELDS = """
@@ -222,32 +167,26 @@ _KNOWN = read(
     _FIELDS
     + "".join(map(_DISK.format, range(DISKS)))
     + "".join(map(_NIC.format, range(NICS))),
+    Instance,
     {
         "pnode": lambda instance: instance.node,
-        "pnode_online": _is_online,
-        "oper_state": _running_info(
-            _made("state", "text", lambda one: one == "running")
-        ),
-        "oper_ram": _running_info(_made("mem", "number", _kib)),
-        "max_ram": _info(_made("maxMem", "number", _kib)),
-        "cputime": _running_info(_made("cputime", "float", lambda one: one * 1e-9)),
-        "autostart": _info(_made("autostart", "number", bool)),
+        "oper_state": _running(lambda info: info["state"] == "running"),
+        "oper_ram": _running(lambda info: info["mem"] // 1024),
+        "max_ram": _info(lambda info: info["maxMem"] // 1024),
+        "cputime": _running(lambda info: info["cputime"] * 1e-9),
+        "autostart": _info(lambda info: bool(info["autostart"])),
         "minion": Instance.guest,
-        "disk.count": _parts("disks", len),
-        "nic.count": _parts("nics", len),
-        "data_ts": _written,
+        "disk.count": _parts("disks", lambda names, _disks: len(names)),
+        "nic.count": _parts("nics", lambda names, _nics: len(names)),
+        **{f"disk{number}.size": _disk(number) for number in range(DISKS)},
         **{
-            f"disk{number}.size": _part("disks", number, _disk_size)
-            for number in range(DISKS)
-        },
-        **{
-            f"nic{number}.mac": _part("nics", number, lambda name, _nic: name)
+            f"nic{number}.mac": _parts("nics", lambda names, _, at=number: names[at])
             for number in range(NICS)
         },
         **{f"nic{number}.ip": _address(number) for number in range(NICS)},
         "-:": operator.attrgetter,
         "info:": _info,
-        "running:": _running_info,
+        "running:": _running,
         "grains:": lambda key: lambda one: grain(one.guest_grains(), key),
     },
     needs={
@@ -268,7 +207,4 @@ _INSTANCE = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _INSTANCE

@@ -1,6 +1,4 @@
-"""
-Jobs: what has been published, what waits to be, and what has come back.
-"""
+"""Jobs: what has been published, what waits to be, and what has come back."""
 
 import datetime
 import functools
@@ -11,12 +9,9 @@ from saltext.query.item import Item, ItemType, grain, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 from saltext.query.sources.job_cache import has_failed, started
 
-_UTC = datetime.timezone.utc
-
 
 class Job(Item):
-    """
-    What it takes to know of a job is read once for all of its fields.
+    """What it takes to know of a job is read once for all of its fields.
 
     :ivar str name: the job id
     """
@@ -27,37 +22,27 @@ class Job(Item):
 
     @property
     def queue(self):
-        """
-        What the job handler says.
-        """
+        """What the job handler says."""
         return self.context.source("queue")
 
     @functools.cached_property
     def load(self):
-        """
-        What the query needs of what was published; empty if there is nothing.
-        """
+        """What the query needs of what was published; empty if there is nothing."""
         return self.source.load(self.name, self.context.wanted["load"]) or {}
 
     @functools.cached_property
     def minions(self):
-        """
-        The minions that the job was for, or None.
-        """
+        """The minions that the job was for, or None."""
         return self.source.minions(self.name)
 
     @functools.cached_property
     def returned(self):
-        """
-        The minions that have returned.
-        """
+        """The minions that have returned."""
         return self.source.returned(self.name)
 
     @functools.cached_property
     def results(self):
-        """
-        The results of the minions that have returned, None for what can't be read.
-        """
+        """The results of the minions that have returned, None for what can't be read."""
         return self.source.results(self.name)
 
     @property
@@ -74,11 +59,64 @@ class Job(Item):
         """
         Return what the job handler knows of it while it waits, or why it knows nothing.
         """
-        if not self.queue.enabled:
-            return MISSING_UNAVAIL
         if self.queue.waiting is None:
-            return MISSING_NODATA
+            return self.queue.nothing
         return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
+
+    def fun(self):
+        found = grain(self.load, "fun")
+        return ",".join(map(str, found)) if isinstance(found, list) else found
+
+    def metadata(self):
+        args = self.load.get("arg")
+        args = args if isinstance(args, list) else []
+        for one in (self.load, self.load.get("kwargs"), *args):
+            if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
+                return one["metadata"]
+        return None
+
+    def end_ts(self):
+        found = datetime.datetime.strptime(
+            self.source.ended(self.name), "%Y, %b %d %H:%M:%S.%f"
+        )
+        return found.replace(tzinfo=datetime.timezone.utc).timestamp()
+
+    def ret_list(self):
+        """Return those of the minions that the job was for that have returned."""
+        if self.minions is None:
+            return self.returned
+        return sorted(set(self.returned).intersection(self.minions))
+
+    def fail_cnt(self):
+        return sum(one is not None and has_failed(one) for one in self.results.values())
+
+    def retcodes(self):
+        found = self.results.items()
+        return {minion: one.get("retcode") for minion, one in found if one is not None}
+
+    def success(self):
+        if self.minions is None:
+            return None
+        if self.fail_cnt():
+            return False
+        return MISSING_NODATA if self.missing or None in self.results.values() else True
+
+    def status(self):
+        """Return how far a job is. Only the job handler knows which minions run a job;
+        without it, a job that has not come back whole is just published.
+        """
+        line = self.line()
+        if isinstance(line, dict):
+            return "publishing" if line["sent"] else "queued"
+        if self.missing:
+            state = self.queue.show(self.name)
+            return "running" if state and state["running_on"] else "published"
+        ret = self.success()
+        return {True: "success", False: "failed"}.get(ret, ret)
+
+    def running_list(self):
+        state = self.queue.show(self.name)
+        return self.queue.nothing if state is None else state["running_on"]
 
 
 def _items(context, names):
@@ -91,83 +129,6 @@ def _items(context, names):
         yield Job(context, name)
 
 
-def _fun(job):
-    found = grain(job.load, "fun")
-    return ",".join(map(str, found)) if isinstance(found, list) else found
-
-
-def _metadata(job):
-    args = job.load.get("arg")
-    places = (
-        job.load,
-        job.load.get("kwargs"),
-        *(args if isinstance(args, list) else ()),
-    )
-    for one in places:
-        if isinstance(one, dict) and isinstance(one.get("metadata"), dict):
-            return one["metadata"]
-    return None
-
-
-def _end(job):
-    found = job.source.ended(job.name)
-    for form in ("%Y, %b %d %H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S.%f"):
-        try:
-            parsed = datetime.datetime.strptime(found or "", form)
-            return parsed.replace(tzinfo=_UTC).timestamp()
-        except ValueError:
-            continue
-    return None
-
-
-def _returned(job):
-    """
-    Return those of the minions that the job was for that have returned.
-    """
-    if job.minions is None:
-        return job.returned
-    return sorted(set(job.returned).intersection(job.minions))
-
-
-def _others(job):
-    return sorted(set(job.returned).difference(job.minions or job.returned))
-
-
-def _failed(job):
-    return sum(one is not None and has_failed(one) for one in job.results.values())
-
-
-def _retcodes(job):
-    return {
-        minion: result.get("retcode")
-        for minion, result in job.results.items()
-        if result is not None
-    }
-
-
-def _success(job):
-    if job.minions is None:
-        return None
-    if _failed(job):
-        return False
-    return MISSING_NODATA if job.missing or None in job.results.values() else True
-
-
-def _status(job):
-    """
-    Return how far a job is. Only the job handler knows which minions run a job; without
-    it, a job that has not come back whole is just published.
-    """
-    line = job.line()
-    if isinstance(line, dict):
-        return "publishing" if line["sent"] else "queued"
-    if job.missing:
-        state = job.queue.show(job.name)
-        return "running" if state and state["running_on"] else "published"
-    ret = _success(job)
-    return {True: "success", False: "failed"}.get(ret, ret)
-
-
 def _line(key):
     def get(job):
         line = job.line()
@@ -176,21 +137,10 @@ def _line(key):
     return get
 
 
-def _running(job):
-    if not job.queue.enabled:
-        return MISSING_UNAVAIL
-    state = job.queue.show(job.name)
-    return MISSING_NODATA if state is None else state["running_on"]
-
-
 def _capacity(key):
     def get(job):
-        if not job.queue.enabled:
-            return MISSING_UNAVAIL
         status = job.queue.status
-        if status is None:
-            return MISSING_NODATA
-        return grain({**status, **status["capacity"]}, key)
+        return job.queue.nothing if status is None else status["capacity"].get(key)
 
     return get
 
@@ -229,24 +179,18 @@ capacity_full CapacityFull number    capacity:full_minions Number of minions at 
 """
 _KNOWN = read(
     _FIELDS,
+    Job,
     {
         "id": lambda job: job.name,
-        "status": _status,
-        "fun": _fun,
-        "metadata": _metadata,
         "start_ts": lambda job: started(job.name),
-        "end_ts": _end,
         "exp_cnt": lambda job: None if job.minions is None else len(job.minions),
         "exp_list": operator.attrgetter("minions"),
-        "ret_cnt": lambda job: len(_returned(job)),
-        "ret_list": _returned,
-        "extra_list": _others,
+        "ret_cnt": lambda job: len(job.ret_list()),
+        "extra_list": lambda job: (
+            sorted(set(job.returned).difference(job.minions or job.returned))
+        ),
         "missing_list": operator.attrgetter("missing"),
-        "fail_cnt": _failed,
-        "retcodes": _retcodes,
-        "success": _success,
         "batch": lambda job: job.source.is_batch(job.name),
-        "running_list": _running,
         "load:": lambda key: lambda job: grain(job.load, key),
         "line:": _line,
         "capacity:": _capacity,
@@ -266,7 +210,4 @@ _JOB = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _JOB

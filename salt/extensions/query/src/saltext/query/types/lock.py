@@ -1,11 +1,9 @@
-"""
-Locks: what keeps something from being done or changed, on the master and on minions.
+"""Locks: what keeps something from being done or changed, on the master and on minions.
 """
 
 import os
 
-import saltext.query.compare
-import saltext.query.loader
+from saltext.query import compare, loader
 from saltext.query.errors import QueryError, of_site
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
@@ -30,26 +28,51 @@ class Lock(Item):
             )
 
     def get(self, key):
-        """
-        Return what is known, or that nothing is.
-        """
+        """Return what is known, or that nothing is."""
         return MISSING_PENDING if self.info is None else self.info.get(key)
+
+    def age(self):
+        found = self.get("acquired_ts")
+        if not isinstance(found, (int, float)):
+            return found
+        return max(0, int(self.context.now - found))
+
+    def alive(self):
+        pid = self.get("pid")
+        if not isinstance(pid, int):
+            return pid
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, OverflowError):
+            # it is another user's
+            return True
+        return True
+
+    def stale(self):
+        found = self.alive()
+        return not found if isinstance(found, bool) else found
 
 
 def _items(context, names):
+    """Look only where the filter may find something. A module that can't be loaded
+    there is an error: nobody would miss its locks.
     """
-    Look only where the filter may find something.
-    """
+
+    def may_have(type_):
+        if names is not None:
+            return any(name.startswith(type_ + "/") for name in names)
+        return context.filter.holds(Lock(context, type_, None)) is not False
+
     found = []
-    loaded = saltext.query.loader.modules(context.opts, "query_locks")
-    types = saltext.query.loader.names(context.opts, "query_locks", "locks")
-    _check(context, loaded, names)
-    for type_ in types:
-        if context.filter is not None and not _may_have(context, type_, names):
-            continue
-        if f"{type_}.needs" in loaded:
-            with of_site(f"locks {type_}"):
-                context.want(map(":".join, loaded[f"{type_}.needs"]()))
+    loaded = loader.modules(context.opts, "query_locks")
+    types = loader.names(context.opts, "query_locks")
+    wrong = loader.problems(context.opts, "query_locks")
+    for type_, told in wrong.items():
+        if may_have(type_):
+            raise QueryError(f"{told}; it finds locks.")
+    for type_ in filter(may_have, types):
         with of_site(f"locks {type_}"):
             for info in loaded[f"{type_}.locks"](context):
                 if not isinstance(info, dict) or not isinstance(
@@ -57,59 +80,8 @@ def _items(context, names):
                 ):
                     raise TypeError(f"a lock is {info!r:.80}, with no object")
                 found.append(Lock(context, type_, info))
-    found.sort(key=lambda lock: saltext.query.compare.text_key(lock.name))
+    found.sort(key=lambda lock: compare.text_key(lock.name))
     yield from found
-
-
-def _check(context, loaded, names):
-    """
-    Raise an error for a module that can't be loaded: nobody would miss its locks. One whose
-    ``__virtual__`` refuses it knows that it has none.
-    """
-    refused = saltext.query.loader.unloaded(context.opts, "query_locks")
-    for type_, told in refused.items():
-        if context.filter is None or _may_have(context, type_, names):
-            raise QueryError(f"{told}; a module there finds locks.")
-    for type_, reason in loaded.missing_modules.items():
-        if isinstance(reason, BaseException) and (
-            context.filter is None or _may_have(context, type_, names)
-        ):
-            told = saltext.query.loader.wrong(
-                context.opts, "query_locks", type_, "locks"
-            )
-            raise QueryError(f"{told}; it finds locks.")
-
-
-def _may_have(context, type_, names):
-    if names is not None:
-        return any(name.startswith(type_ + "/") for name in names)
-    return context.filter.holds(Lock(context, type_, None)) is not False
-
-
-def _age(lock):
-    found = lock.get("acquired_ts")
-    if not isinstance(found, (int, float)):
-        return found
-    return max(0, int(lock.context.now - found))
-
-
-def _alive(lock):
-    pid = lock.get("pid")
-    if not isinstance(pid, int):
-        return pid
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        # it is another user's
-        return True
-    return True
-
-
-def _stale(lock):
-    found = _alive(lock)
-    return not found if isinstance(found, bool) else found
 
 
 _FIELDS = """
@@ -136,12 +108,10 @@ reason      Reason   text      - Why it is locked, for people
 """
 _KNOWN = read(
     _FIELDS,
+    Lock,
     {
         "name": lambda lock: MISSING_PENDING if lock.info is None else lock.name,
         "type": lambda lock: lock.type,
-        "alive": _alive,
-        "stale": _stale,
-        "age": _age,
         "-:": lambda key: lambda lock: lock.get(key),
     },
     node={"host": True},
@@ -157,7 +127,4 @@ _LOCK = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _LOCK

@@ -1,9 +1,6 @@
-"""
-Nodes: the minions that have a key.
-"""
+"""Nodes: the minions that have a key."""
 
-import saltext.query.compare
-import saltext.query.dynamic
+from saltext.query import compare, dynamic
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
@@ -21,23 +18,29 @@ class Node(Item):
     __slots__ = ("own",)
 
     def minion(self):
-        """
-        Return its id.
-        """
+        """Return its id."""
         return self.name
 
     def live(self, key):
-        """
-        Return what the minion has answered, or why there is no answer. Only minions
+        """Return what the minion has answered, or why there is no answer. Only minions
         with an accepted key can be asked.
         """
         if self.context.keys[self.name] != "accepted":
             return MISSING_UNAVAIL
         return super().live(key)
 
+    def mtotal(self):
+        value = _grain("mem_total")(self)
+        # some platforms report it with a fraction
+        return int(value) if isinstance(value, float) and value - value == 0 else value
+
+    def online(self):
+        grains = self.document("grains", self.name)
+        return self.context.source("presence").is_connected(grains)
+
 
 def _items(context, _names):
-    for name in sorted(context.keys, key=saltext.query.compare.text_key):
+    for name in sorted(context.keys, key=compare.text_key):
         yield Node(context, name)
 
 
@@ -56,12 +59,6 @@ def _grain(key):
     return get
 
 
-def _memory(node):
-    value = _grain("mem_total")(node)
-    # some platforms report it with a fraction
-    return int(value) if isinstance(value, float) and value - value == 0 else value
-
-
 def _last_job(place):
     what, _, key = place.partition(".")
     return lambda node: (
@@ -70,7 +67,7 @@ def _last_job(place):
 
 
 def _address(number):
-    return lambda node: address(node.grains(node.name), number)
+    return lambda node: address(node.document("grains", node.name), number)
 
 
 _FIELDS = """
@@ -138,13 +135,10 @@ _KNOWN = {
     field.name: field
     for field in read(
         _FIELDS + "".join(map(_NIC.format, range(NICS))),
+        Node,
         {
             "name": lambda node: node.name,
             "key_state": lambda node: node.context.keys[node.name],
-            "online": lambda node: node.context.source("presence").is_connected(
-                node.grains(node.name)
-            ),
-            "mtotal": _memory,
             "vinst_cnt": lambda node: node.context.source("resources").count(node.name),
             "grains:": _grain,
             "live:": lambda key: lambda node: node.live(key),
@@ -168,12 +162,9 @@ _NODE = ItemType(
     ],
     _items,
     usual=("name", "key_state", "os", "os_release", "mtotal", "seen_ts"),
-    dynamic=saltext.query.dynamic.find,
+    dynamic=dynamic.find,
 )
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _NODE

@@ -1,18 +1,15 @@
-"""
-Operating systems: the nodes with an accepted key, in groups by what they run. All that is
-told of a group is made of what fields of its nodes say.
+"""Operating systems: the nodes with an accepted key, in groups by what they run. All
+that is told of a group is made of what fields of its nodes say.
 """
 
-import saltext.query.compare
-import saltext.query.dynamic
-import saltext.query.kinds
 import saltext.query.types.node
+from saltext.query import compare, dynamic, kinds
 from saltext.query.field import Known, read
 from saltext.query.item import Item, ItemType, named
-from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL, NODATA, NORMAL
+from saltext.query.kinds import MISSING_NODATA, NODATA, NORMAL
 
 _NODE = saltext.query.types.node.item_type()
-_KNOWN = Known(_NODE.fields, saltext.query.dynamic.find)
+_KNOWN = Known(_NODE.fields, dynamic.find)
 
 
 class System(Item):
@@ -27,18 +24,17 @@ class System(Item):
         super().__init__(context, name)
         self.nodes = []
 
-    def values(self, name):
-        """
-        Return what nodes have in a field of theirs.
-        """
-        cells = [_KNOWN.find(name).cell(node) for node in self.nodes]
-        return [value for status, value in cells if status == NORMAL]
+    def cells(self, name):
+        """Return the cells of its nodes in a field of theirs."""
+        field = _KNOWN.find(name)
+        return [field.cell(node) for node in self.nodes]
 
-    def distinct(self, name):
-        """
-        Return the texts and numbers that occur in a field of nodes.
-        """
-        return {one for one in self.values(name) if isinstance(one, (str, int))}
+    def online_cnt(self):
+        cells = self.cells("online")
+        # one that can't be told makes the number one that can't be told
+        if any(status == NODATA for status, _ in cells):
+            return MISSING_NODATA
+        return sum(bool(value) for _, value in cells)
 
 
 def _items(context, _names):
@@ -46,68 +42,54 @@ def _items(context, _names):
     found = {}
     for minion in context.accepted():
         node = saltext.query.types.node.Node(context, minion)
-        grains = node.grains(minion) or {}
+        grains = node.document("grains", minion) or {}
         parts = [grains[key] for key in ("os", "osrelease") if grains.get(key)]
         name = grains.get("osfinger") or "-".join(
             str(one) for one in parts if isinstance(one, (str, int, float))
         )
         # what is no text, or too long for one, names nothing
-        if name and saltext.query.kinds.is_kind("text", name):
+        if name and kinds.is_kind("text", name):
             found.setdefault(name, System(context, name)).nodes.append(node)
     for name in named(found):
         yield found[name]
 
 
-def _one(name):
+def _of(make):
+    """Return a function that takes the name of a field of nodes, and returns one of a
+    system: what is made of the values of its nodes.
     """
-    Return a function for a value that all nodes are to agree on; it is missing if they don't.
-    """
 
-    def get(system):
-        values = system.distinct(name)
-        return values.pop() if len(values) == 1 else MISSING_UNAVAIL
+    def of_field(name):
+        return lambda system: make(
+            [value for status, value in system.cells(name) if status == NORMAL]
+        )
 
-    return get
-
-
-def _all(name):
-    return lambda system: sorted(
-        map(str, system.distinct(name)), key=saltext.query.compare.text_key
-    )
+    return of_field
 
 
-def _of_numbers(function, otherwise):
-    def make(name):
-        def get(system):
-            values = system.values(name)
-            return function(values) if values else otherwise
-
-        return get
-
-    return make
+def _distinct(values):
+    return {one for one in values if isinstance(one, (str, int))}
 
 
-def _online(system):
-    cells = [_KNOWN.find("online").cell(node) for node in system.nodes]
-    # one that can't be told makes the number one that can't be told
-    if any(status == NODATA for status, _ in cells):
-        return MISSING_NODATA
-    return sum(bool(value) for _, value in cells)
+def _agreed(values):
+    """Return the value that all nodes agree on; it is missing if they don't."""
+    values = _distinct(values)
+    return values.pop() if len(values) == 1 else None
 
 
-def _major(system):
-    value = _one("grain.osmajorrelease")(system)
-    if isinstance(value, str) and value.isdecimal():
-        # int() refuses what is very long, and longer numbers can't be sent
-        return int(value) if len(value) < 19 else MISSING_UNAVAIL
-    return value
+def _all(values):
+    return sorted(map(str, _distinct(values)), key=compare.text_key)
 
 
+def _major(values):
+    value = _agreed(values)
+    # int() refuses what is very long, and longer numbers can't be sent
+    is_number = isinstance(value, str) and value.isdecimal() and len(value) < 19
+    return int(value) if is_number else value
+
+
+_ONE = _of(_agreed)
 _AGREED = ("os", "os_family", "kernel")
-
-
-def _agrees(system):
-    return all(len(system.distinct(name)) == 1 for name in _AGREED)
 
 
 def _needs(*names):
@@ -143,18 +125,18 @@ _OS = ItemType(
     "Operating systems of the minions with an accepted key and grains",
     read(
         _FIELDS,
+        System,
         {
             "name": lambda system: system.name,
-            "major": _major,
+            "major": _of(_major)("grain.osmajorrelease"),
             "node_cnt": lambda system: len(system.nodes),
             "node_list": lambda system: [node.name for node in system.nodes],
-            "online_cnt": _online,
-            "valid": _agrees,
-            "one:": _one,
-            "all:": _all,
-            "sum:": _of_numbers(sum, MISSING_NODATA),
-            "min:": _of_numbers(min, MISSING_UNAVAIL),
-            "max:": _of_numbers(max, MISSING_UNAVAIL),
+            "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
+            "one:": _ONE,
+            "all:": _of(_all),
+            "sum:": _of(lambda values: sum(values) if values else MISSING_NODATA),
+            "min:": _of(lambda values: min(values, default=None)),
+            "max:": _of(lambda values: max(values, default=None)),
         },
         needs={
             **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
@@ -167,7 +149,4 @@ _OS = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _OS

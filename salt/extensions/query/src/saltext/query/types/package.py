@@ -1,10 +1,8 @@
-"""
-Packages: what minions have installed, as far as they have told the mine.
-"""
+"""Packages: what minions have installed, as far as they have told the mine."""
 
 import operator
 
-import saltext.query.compare
+from saltext.query import compare
 from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType
 
@@ -16,8 +14,7 @@ _FAMILIES = {"Debian": "dpkg", "RedHat": "rpm", "Suse": "rpm"}
 
 
 class Package(Item):
-    """
-    One version of a package on a minion.
+    """One version of a package on a minion.
 
     :ivar str node: the minion's id
     :ivar str version: the version
@@ -35,33 +32,28 @@ class Package(Item):
         self.held = held
 
     def minion(self):
-        """
-        Return the id of the minion that has it.
-        """
+        """Return the id of the minion that has it."""
         return self.node
 
     def key(self):
-        """
-        Return what tells it from all others: a minion may have several versions.
-        """
+        """Return what tells it from all others: a minion may have several versions."""
         return [self.name, self.node, self.version]
+
+    def told_ts(self):
+        return self.context.documents.updated("mine", self.node)
 
 
 def _items(context, names):
-    """
-    Packages are many for each minion, so all are listed before they are sorted.
-    """
+    """Packages are many for each minion, so all are listed before they are sorted."""
     context.want([f"mine:{function}" for function in FUNCTIONS])
     context.want(["grains:os_family"])
     found = []
     for minion in context.accepted():
         inventory, listed = context.source("resources").mine(minion, *FUNCTIONS)
-        if not isinstance(inventory, dict):
-            inventory = {}
+        inventory = inventory if isinstance(inventory, dict) else {}
         family = (context.read("grains", minion) or {}).get("os_family")
-        manager = _MANAGERS.get(inventory.get("platform")) or (
-            _FAMILIES.get(family) if isinstance(family, str) else None
-        )
+        manager = _MANAGERS.get(str(inventory.get("platform")))
+        manager = manager or _FAMILIES.get(str(family))
         packages = inventory.get("packages")
         packages = packages if isinstance(packages, dict) else listed
         if not isinstance(packages, dict):
@@ -72,9 +64,9 @@ def _items(context, names):
                 continue
             for version in versions:
                 one = Package(context, name, minion, version, manager, held)
-                if context.filter is None or context.filter.holds(one) is not False:
+                if context.filter.holds(one) is not False:
                     found.append(one)
-    key = saltext.query.compare.text_key
+    key = compare.text_key
     # most minions have the same packages
     keys = {one.name: key(one.name) for one in found}
     found.sort(key=lambda one: (keys[one.name], key(one.node), key(one.version)))
@@ -82,9 +74,7 @@ def _items(context, names):
 
 
 def _listed(packages):
-    """
-    Yield the name, the versions and whether it is held of each package.
-    """
+    """Yield the name, the versions and whether it is held of each package."""
     for name, entry in packages.items():
         held = None
         if isinstance(entry, dict) and "versions" in entry:
@@ -108,10 +98,8 @@ told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
 """
 _KNOWN = read(
     _FIELDS,
-    {
-        "told_ts": lambda one: one.context.documents.updated("mine", one.node),
-        "-:": operator.attrgetter,
-    },
+    Package,
+    {"-:": operator.attrgetter},
     node={"host": True},
     version={"manager": operator.attrgetter("manager")},
 )
@@ -125,7 +113,4 @@ _PACKAGE = ItemType(
 
 
 def item_type():
-    """
-    Return the item type.
-    """
     return _PACKAGE

@@ -41,18 +41,12 @@ def told(action: Callable[..., Any], *args: object) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def prepare(_: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: render, contents, store, mark, offers; the last three take a master's options."""
-    actions: dict[str, Callable[..., Any]] = {
+def prepare(_: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Return what can be done; the last three take a master's options."""
+    return {
         "render": render,
         "contents": contents,
         "store": partial(told, refresh.store),
         "mark": partial(told, refresh.mark),
         "offers": partial(told, offers.store),
     }
-
-    def act(action: str, *args: Any) -> Any:
-        """Do one action."""
-        return actions[action](*args)
-
-    return act

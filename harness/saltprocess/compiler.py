@@ -92,15 +92,11 @@ class Side:
         return {"result": result, "retcode": result.get("retcode", 0) if isinstance(result, dict) else 0}
 
 
-def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: compile, digests, timed, whole, refreshed, grains, run, pid."""
+def prepare(settings: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Return what can be done."""
     # until logging is set up, as in a master, Salt keeps the last ten thousand lines in memory
     logs.shutdown_temp_handler()
     logs.setup_console_handler(log_level="error")
     side = Side(Path(settings["folder"]))
-
-    def act(action: str, *args: Any) -> Any:
-        """Do one action."""
-        return os.getpid() if action == "pid" else getattr(side, action)(*args)
-
-    return act
+    actions = (side.compile, side.digests, side.timed, side.whole, side.refreshed, side.grains, side.run)
+    return {"pid": os.getpid, **{action.__name__: action for action in actions}}

@@ -149,14 +149,8 @@ class Pump:
         return tries
 
 
-def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: returns, insist, ask; `settings` are the arguments of `Pump`."""
+def prepare(settings: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Return what can be done; `settings` are the arguments of `Pump`."""
     folders = {key: Path(settings[key]) for key in ("folder", "pki", "cache")}
     pump = Pump(settings["port"], settings["minions"], **folders)
-    actions: dict[str, Callable[..., Any]] = {"returns": pump.returns, "insist": pump.insist, "ask": pump.ask}
-
-    def act(action: str, *args: Any) -> Any:
-        """Do one action."""
-        return actions[action](*args)
-
-    return act
+    return {"returns": pump.returns, "insist": pump.insist, "ask": pump.ask}

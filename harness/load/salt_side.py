@@ -1,12 +1,16 @@
-"""Reads which jobs a master accepted, and which returns it really kept: a program for the Python of a Salt tree.
+"""What needs a master's own Salt: a program for the Python of a Salt tree.
 
-`python -m harness.load.jobcache CONFIG_FOLDER kept JIDS OUTPUT` reads job ids from the file JIDS, a line each, and
-writes `kept.csv`; with `accepted FUNCTIONS OUTPUT` it reads functions likewise and writes `accepted.csv`, and with
-`runners JOBS OUTPUT` asynchronous runners, whose answers go into `runners.csv`. A master of Salt saves a job before it
-gives out its id, whatever it does with the job then, so the job cache knows also of those that wait to be published. It
-asks the master's own returner, whichever the tree and its options have (the local job cache unless told otherwise),
-because what a client sees later with `jobs.lookup_jid` is what counts, not a file's presence. It runs as a process of
-its own: Salt is imported from the tree under test, never into the harness.
+Salt is imported from the tree under test, never into the harness. `python -m harness.load.salt_side CONFIG_FOLDER`
+takes one of:
+
+kept JIDS OUTPUT           reads job ids from the file JIDS, a line each, and writes the returns kept: `kept.csv`
+accepted FUNCTIONS OUTPUT  reads functions likewise, and writes the jobs of these that the master accepted
+runners JOBS OUTPUT        reads asynchronous runners, and writes their answers
+rotate SECONDS             has the master rotate its publication key
+
+A master of Salt saves a job before it gives out its id, whatever it does with the job then, so the job cache knows also
+of those that wait to be published. The master's own returner is asked, whichever the tree and its options have, because
+what a client sees later with `jobs.lookup_jid` is what counts, not a file's presence.
 """
 
 from __future__ import annotations
@@ -16,14 +20,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import StartError
 from harness.load import reading
 from harness.load.reading import RunnerJob
+from harness.processes.deadline import Deadline, until
 from harness.samples.files import SampleFile
 from harness.samples.rows import AcceptedJob, KeptReturn, RunnerSample
 from harness.scenarios.runners import Asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     GetJid = Callable[[str], dict[str, dict[str, Any]]]
@@ -40,10 +46,9 @@ class JobCache:
 
     def __init__(self, config_folder: Path) -> None:
         """Load the returner."""
-        import salt.config  # noqa: PLC0415  # only this program's process may load Salt
-        import salt.minion  # noqa: PLC0415  # likewise
+        import salt.minion  # noqa: PLC0415  # only this program's process may load Salt
 
-        options = salt.config.master_config(str(config_folder / "master"))
+        options = _options(config_folder)
         # the master itself writes to its log file
         options["log_file"] = "/dev/null"
         self._returners = salt.minion.MasterMinion(options, states=False, rend=False).returners
@@ -103,11 +108,43 @@ def answered(get_jid: GetJid, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSampl
                 yield RunnerSample(job.jid, answer.answered, " ".join(answer.jids), answer.error)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Write what is asked for: the returns kept of the job ids in a file, jobs accepted, or answers of runners."""
-    config_folder, what, asked, output = argv
+def rotate(config_folder: Path, seconds: float) -> None:
+    """Leave the drop file by which Salt's own commands ask for a rotation, and wait until the master has taken it.
+
+    The master's maintenance looks once every `loop_interval` seconds. Raises StartError if it has not after `seconds`.
+    """
+    import salt.crypt  # noqa: PLC0415  # only this program's process may load Salt
+
+    options = _options(config_folder)
+    salt.crypt.dropfile(options["cachedir"], options["user"], options["id"])
+    asked, deadline = Path(options["cachedir"], ".dfn"), Deadline(seconds)
+    until(
+        lambda: not asked.exists(),
+        deadline,
+        lambda: f"the master has not rotated its key after {deadline.waited()}: give it a shorter `loop_interval`",
+    )
+
+
+def _options(config_folder: Path) -> dict[str, Any]:
+    """Return the options of the master whose configuration is in a folder."""
+    import salt.config  # noqa: PLC0415  # only this program's process may load Salt
+
+    options: dict[str, Any] = salt.config.master_config(str(config_folder / "master"))
+    return options
+
+
+def main(folder: str, what: str, *arguments: str) -> int:
+    """Do what is asked for."""
+    if what == "rotate":
+        try:
+            rotate(Path(folder), float(arguments[0]))
+        except StartError as error:
+            print(error, file=sys.stderr)
+            return 1
+        return 0
+    asked, output = arguments
     names = Path(asked).read_text(encoding="utf-8").splitlines()
-    cache = JobCache(Path(config_folder))
+    cache = JobCache(Path(folder))
     rows = SampleFile(Path(output), KINDS[what])
     found: dict[str, Callable[[], Iterator[object]]] = {
         "kept": lambda: cache.kept(names),
@@ -121,4 +158,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

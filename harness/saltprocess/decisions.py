@@ -108,14 +108,9 @@ class Master:
         return found
 
 
-def prepare(settings: dict[str, Any]) -> Callable[..., Any]:
-    """Return what does one of: pillar, decide."""
+def prepare(settings: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Return what can be done."""
     logs.shutdown_temp_handler()
     logging.disable()
     master = Master(Path(settings["folder"]), settings["changes"], settings["roles"], settings["minions"])
-
-    def act(action: str, *args: Any) -> Any:
-        """Do one action."""
-        return getattr(master, action)(*args)
-
-    return act
+    return {"pillar": master.pillar, "decide": master.decide}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.load import jobcache
+from harness.load import salt_side
 from harness.samples.rows import AcceptedJob
 
 JIDS = [f"2026112300000000000{number}" for number in range(3)]
@@ -21,9 +21,9 @@ def test_job_that_is_being_saved() -> None:
             raise RuntimeError(f"{jid}/.minions.p does not exist")
         return {"Minions": ["a", "b"]}
 
-    found = list(jobcache.saved(get_load, [(jid, "test.ping") for jid in JIDS], slept.append))
+    found = list(salt_side.saved(get_load, [(jid, "test.ping") for jid in JIDS], slept.append))
     assert found == [AcceptedJob(jid, "test.ping", 2) for jid in JIDS]
-    assert slept == [jobcache.PAUSE_S] * 3
+    assert slept == [salt_side.PAUSE_S] * 3
 
 
 def test_job_whose_master_was_stopped() -> None:
@@ -35,9 +35,9 @@ def test_job_whose_master_was_stopped() -> None:
             raise RuntimeError(f"{jid}/.minions.p does not exist")
         return {"Minions": ["a"]}
 
-    found = list(jobcache.saved(get_load, [(jid, "test.ping") for jid in JIDS[:2]], slept.append))
+    found = list(salt_side.saved(get_load, [(jid, "test.ping") for jid in JIDS[:2]], slept.append))
     assert found == [AcceptedJob(JIDS[1], "test.ping", 1)]
-    assert slept == [jobcache.PAUSE_S] * (jobcache.TRIES - 1)
+    assert slept == [salt_side.PAUSE_S] * (salt_side.TRIES - 1)
 
 
 def test_job_cache_that_does_not_answer() -> None:
@@ -48,5 +48,5 @@ def test_job_cache_that_does_not_answer() -> None:
         raise ConnectionError(f"no database to look {jid} up in")
 
     with pytest.raises(ConnectionError):
-        list(jobcache.saved(get_load, [(JIDS[0], "test.ping")], slept.append))
-    assert len(slept) == jobcache.TRIES - 1
+        list(salt_side.saved(get_load, [(JIDS[0], "test.ping")], slept.append))
+    assert len(slept) == salt_side.TRIES - 1

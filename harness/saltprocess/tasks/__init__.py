@@ -1,1 +1,0 @@
-"""What a process with a Salt can do for tests; a benchmark has tasks of its own."""
