@@ -4,9 +4,9 @@ import json
 import pytest
 import saltext.package_states.managers.dnf as dnf
 import saltext.package_states.managers.journal as journal
-import saltext.package_states.minion.replace as replace
 import saltext.package_states.managers.rpm as rpm
 import saltext.package_states.managers.zypper as zypper
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Step
