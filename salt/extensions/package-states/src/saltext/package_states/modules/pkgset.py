@@ -25,8 +25,7 @@ def _told(what):
         yield
     except OSError as exc:
         raise CommandExecutionError(
-            f"The plugin can't be {what}: {exc}; run the minion as root, and call this"
-            " again."
+            f"{what}{exc}; run the minion as root, and call this again."
         ) from exc
 
 
@@ -41,7 +40,7 @@ def install_plugin():
 
         salt '*' pkgset.install_plugin
     """
-    with _told("written"):
+    with _told("The plugin can't be written: "):
         return plugin.install()
 
 
@@ -54,5 +53,5 @@ def remove_plugin():
 
         salt '*' pkgset.remove_plugin
     """
-    with _told("removed"):
+    with _told("The plugin can't be removed: "):
         return plugin.remove()
