@@ -1,4 +1,4 @@
-"""The tables of package states in a real PostgreSQL: made, upgraded, taken over from earlier ones, refused."""
+"""The tables of package states in a real PostgreSQL: made, upgraded, refused."""
 
 from __future__ import annotations
 
@@ -20,25 +20,7 @@ if TYPE_CHECKING:
     from harness.database.postgres import Postgres
 
 pytestmark = pytest.mark.live
-STEPS = ["001_tables", "002_from_saltbed", "003_membership", "004_status", "006_available", "007_behind", "008_no_team"]
-# the tables that a patched Salt had before there was an extension
-BEFORE = """
-CREATE TABLE susePackageState (
-    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY, name VARCHAR(128) NOT NULL UNIQUE,
-    own BOOLEAN NOT NULL DEFAULT FALSE, created TIMESTAMPTZ NOT NULL DEFAULT now());
-CREATE TABLE susePackageStateRevision (
-    state_id INTEGER NOT NULL REFERENCES susePackageState (id), number INTEGER NOT NULL, parent INTEGER,
-    contents INTEGER NOT NULL, author VARCHAR(256) NOT NULL, comment VARCHAR(1000) NOT NULL DEFAULT '',
-    created TIMESTAMPTZ NOT NULL DEFAULT now(), items JSONB NOT NULL, PRIMARY KEY (state_id, number));
-CREATE TABLE susePackageStateAssignment (
-    id INTEGER PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    state_id INTEGER NOT NULL REFERENCES susePackageState (id), server_id NUMERIC, group_id NUMERIC, org_id NUMERIC,
-    grain_match VARCHAR(1000), priority INTEGER NOT NULL DEFAULT 0, author VARCHAR(256) NOT NULL,
-    created TIMESTAMPTZ NOT NULL DEFAULT now());
-CREATE TABLE susePackageList (
-    server_id NUMERIC PRIMARY KEY, platform VARCHAR(16) NOT NULL, digest VARCHAR(64) NOT NULL, packages JSONB NOT NULL,
-    refreshed TIMESTAMPTZ NOT NULL DEFAULT now());
-"""
+STEPS = ["001_tables", "003_membership", "004_status", "006_available", "007_behind", "008_no_team"]
 # what step 5 made, in parts, and what a site had saved with it
 TEAM = """
 CREATE TABLE package_states.stage (number INTEGER PRIMARY KEY, name VARCHAR(64) NOT NULL);
@@ -57,23 +39,6 @@ INSERT INTO package_states.revision (state_id, number, contents, author, comment
   (1, 1, 1, 'ann', 'why', '[{"package": "vim", "wanted": "latest"}]');
 INSERT INTO package_states.assignment (state_id, kind, target, priority, author)
   VALUES (1, 'organization', 'all', 7, 'ann');
-"""
-FILLED = """
-INSERT INTO web_customer VALUES (1, 'one'), (2, 'two');
-INSERT INTO rhnServerGroup VALUES (3, 'front', '', 1);
-INSERT INTO rhnServer VALUES (1, 1, 'web'), (2, 2, 'db');
-INSERT INTO suseMinionInfo VALUES (1, 'web'), (2, 'db');
-INSERT INTO rhnServerGroupMembers VALUES (1, 3);
-INSERT INTO susePackageState (name, own) VALUES ('front', FALSE), ('web', TRUE);
-INSERT INTO susePackageStateRevision (state_id, number, parent, contents, author, comment, created, items) VALUES
-  (1, 1, NULL, 1, 'ann', 'why', '2025-01-01', '[{"package": "vim", "wanted": "latest"}]'),
-  (1, 2, 1, 2, 'bob', '', '2025-01-02', '[]'),
-  (1, 3, 1, 1, 'ann', 'back', '2025-01-03', '[{"package": "vim", "wanted": "latest"}]'),
-  (2, 1, NULL, 1, 'ann', '', '2025-01-04', '[{"package": "telnetd", "wanted": "removed"}]');
-INSERT INTO susePackageStateAssignment (state_id, server_id, group_id, org_id, grain_match, priority, author) VALUES
-  (1, NULL, 3, NULL, NULL, 5, 'ann'), (1, NULL, NULL, 2, NULL, 0, 'ann'), (1, NULL, NULL, NULL, 'os:Debian', 0, 'x'),
-  (1, 2, NULL, NULL, NULL, 0, 'ann');
-INSERT INTO susePackageList VALUES (1, 'apt', 'd', '{"vim": {"versions": ["9"], "available": ["9"]}}');
 """
 
 
@@ -113,40 +78,6 @@ def begin(script: str, steps: int) -> str:
     """Return the first steps of a script."""
     after = [found.end() for found in re.finditer(r"INTO package_states\.migration .*;", script)]
     return script[: after[steps - 1]] + "COMMIT;"
-
-
-def test_earlier_tables_are_taken_over(server: Postgres, salt: Salt, tmp_path: Path) -> None:
-    """All states, revisions, assignments and lists are there as they were, the old tables stay, and work goes on."""
-    made = sources.make(server, "earlier")
-    made.alone(schema.read("uyuni.sql"))
-    made.run(BEFORE)
-    made.run(FILLED)
-    before = made.run("SELECT * FROM susePackageStateRevision ORDER BY state_id, number")
-    options = made.server.salt_options()
-
-    def do(function: str, **arguments: Any) -> Any:
-        found = answer(salt, tmp_path, options, function, **arguments)
-        assert "error" not in found, found
-        return found["result"]
-
-    assert do("setup", uyuni=True)["applied"] == STEPS
-    assert do("setup", uyuni=True)["applied"] == []
-    columns = "state_id, number, parent, contents, author, comment, created, items"
-    new = f"SELECT {columns} FROM package_states.revision ORDER BY state_id, number"  # noqa: S608 - ours
-    assert made.run(new) == before
-    assert made.run("SELECT count(*) FROM susePackageStateRevision") == [(4,)]
-    assert do("show", name="front")["assigned"] == [
-        "group front (priority 5)",
-        "organization two (priority 0)",
-        "grains os:Debian (priority 0)",
-        "minion db (priority 0)",
-    ]
-    saved = [entry["author"] for entry in do("history", name="front") if "revision" in entry]
-    assert saved == ["ann", "bob", "ann"]
-    assert do("status", minion="web", table=False)["managed"] == 2
-    assert do("set", name="front", package="nano", wanted="latest")["revision"] == 4
-    assert do("set", name="next")["revision"] == 0
-    assert sorted(do("refresh")["errors"]) == []
 
 
 def test_two_at_the_same_time(server: Postgres, tmp_path: Path) -> None:
@@ -220,7 +151,7 @@ def test_the_tables_of_a_team_go(server: Postgres, salt: Salt, tmp_path: Path) -
     made = sources.make(server, "team")
     options = made.server.salt_options()
     text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
-    made.alone(begin(text, 6))
+    made.alone(begin(text, 5))
     made.run(TEAM)
     before = made.run("SELECT * FROM package_states.revision"), made.run("SELECT * FROM package_states.state")
     error = str(answer(salt, tmp_path, options, "setup")["error"])
@@ -260,56 +191,6 @@ def planter(server: Postgres, request: pytest.FixtureRequest) -> tuple[sources.D
     made.run(f"CREATE ROLE {name} LOGIN PASSWORD 'x'; GRANT CREATE ON SCHEMA public TO {name}")
     made.run(f"GRANT CREATE ON DATABASE {name} TO {name}")
     return made, name
-
-
-# what another role puts in place of the earlier tables; its function runs as whoever reads the view
-PLANTED = """
-CREATE FUNCTION public.trap() RETURNS INTEGER LANGUAGE plpgsql AS
-  $$ BEGIN EXECUTE 'CREATE TABLE public.trapped AS SELECT current_user AS who'; RETURN 1; END $$;
-CREATE VIEW public.susePackageState AS
-  SELECT public.trap() AS id, 'front'::TEXT AS name, FALSE AS own, now() AS created;
-CREATE TABLE public.susePackageStateRevision (state_id INTEGER, number INTEGER, parent INTEGER, contents INTEGER,
-  author TEXT, comment TEXT, created TIMESTAMPTZ, items JSONB);
-CREATE TABLE public.susePackageStateAssignment (id INTEGER, state_id INTEGER, server_id NUMERIC, group_id NUMERIC,
-  org_id NUMERIC, grain_match TEXT, priority INTEGER, author TEXT, created TIMESTAMPTZ);
-CREATE TABLE public.suseMinionInfo (server_id NUMERIC, minion_id TEXT);
-CREATE TABLE public.susePackageList (server_id NUMERIC, platform TEXT, digest TEXT, packages JSONB,
-  refreshed TIMESTAMPTZ);
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;
-"""
-
-
-@pytest.mark.parametrize("how", ["setup", "script"])
-def test_planted_tables_are_not_taken_over(
-    planter: tuple[sources.Database, str], salt: Salt, tmp_path: Path, how: str
-) -> None:
-    """Tables in the schema `public` that another role made are refused, and nothing of them is read."""
-    made, role = planter
-    options = made.server.salt_options()
-    made.run(f"SET ROLE {role}; {PLANTED}")
-    if how == "setup":
-        error = str(answer(salt, tmp_path, options, "setup")["error"])
-    else:
-        text = answer(salt, tmp_path, options, "setup", dry_run=True)["result"]
-        with pytest.raises(psycopg2.Error) as caught:
-            made.alone(text)
-        error = str(caught.value)
-    assert f"belongs to the role {role}" in error
-    assert "public.suse" in error
-    assert made.run("SELECT to_regclass('public.trapped')") == [(None,)]
-    made.run("DROP VIEW public.susePackageState; DROP TABLE public.susePackageStateRevision")
-    assert "002_from_saltbed" in answer(salt, tmp_path, options, "setup")["result"]["applied"]
-    assert made.run("SELECT count(*) FROM package_states.state") == [(0,)]
-
-
-def test_a_view_in_place_of_an_earlier_table(server: Postgres, salt: Salt, tmp_path: Path) -> None:
-    """It is no table that a patched Salt made, whoever owns it."""
-    made = sources.make(server, "earlier_view")
-    made.alone(schema.read("uyuni.sql"))
-    made.run(BEFORE)
-    made.run("ALTER TABLE susePackageList RENAME TO away; CREATE VIEW susePackageList AS SELECT * FROM away")
-    error = str(answer(salt, tmp_path, made.server.salt_options(), "setup")["error"])
-    assert "public.susepackagelist" in error
 
 
 @pytest.mark.parametrize("planted", ["the schema", "package_states.state", "package_states.append_only"])

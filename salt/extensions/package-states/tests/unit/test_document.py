@@ -18,11 +18,12 @@ package_states: 1
 states:
   front:
     packages:
-      bar: "removed"
-      foo: "installed >=1.10,<2.0 from 1.11"
+      bar: removed
+      foo: installed >=1.10,<2.0 from 1.11
     assigned:
-      - {grains: "os:Debian"}
-      - {group: "the web: servers", priority: -5}
+    - grains: os:Debian
+    - group: 'the web: servers'
+      priority: -5
   web:
     packages: {}
 """

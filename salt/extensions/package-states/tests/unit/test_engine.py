@@ -79,7 +79,7 @@ class Engine:
         data = {"return": {"foo": "1"}, "retcode": 0, **data}
         job = self.refresher.job
         self.client.cache.setdefault(job.jid, {})[minion] = data
-        job.looks.due = self.now
+        job.due = self.now
         self.refresher.answers()
 
     def wait(self, seconds):

@@ -90,14 +90,19 @@ def test_who_answers_at_the_last_moment_has_answered(clock):
 
 
 def test_reading_takes_a_part_of_the_time():
-    looks = returns.Looks(0, 600)
-    now = spent = 0
-    while not looks.is_over(now):
-        now = looks.due
-        looks.done(now, now + 5)
-        spent += 5
-        now += 5
-    assert spent <= 600 / returns.PART + 10
+    client, clock = Client(), SimpleNamespace(now=0)
+    job = returns.Job(client, ["a"], "f.x", timeout=600, clock=lambda: clock.now)
+    get_jid = client.get_jid
+
+    def slow(jid):
+        clock.now += 5
+        return get_jid(jid)
+
+    client.returners["local_cache.get_jid"] = slow
+    while not job.is_over():
+        clock.now = job.due
+        assert job.look() == {}
+    assert client.reads * 5 <= 600 / returns.PART + 10
 
 
 def test_no_job_for_nobody(clock):

@@ -6,6 +6,7 @@ import saltext.package_states.managers.dnf as dnf
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.managers.rpm as rpm
 import saltext.package_states.managers.zypper as zypper
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Step
@@ -138,8 +139,8 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
         manager.locks([items.make("foo", "installed")])
         written = []
 
-        def replace(
-            place, text, mode=0o644, *, real=journal.put, stop=stop, written=written
+        def put(
+            place, text, mode=0o644, *, real=replace.put, stop=stop, written=written
         ):
             if len(written) == stop:
                 raise KeyboardInterrupt
@@ -147,7 +148,7 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
             real(place, text, mode)
 
         with monkeypatch.context() as patch:
-            patch.setattr(journal, "put", replace)
+            patch.setattr(replace, "put", put)
             try:
                 manager.locks(
                     [items.make("old", "installed"), items.make("away", "removed")]

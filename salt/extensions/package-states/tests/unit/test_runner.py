@@ -44,12 +44,12 @@ REFUSED = (
     (
         "set",
         {"name": "a", "package": "*", "wanted": "upgrade", "version": "1.5"},
-        "A version is one of a package; ",
+        "An upgrade takes no version; ",
     ),
     # as the command line reads version=1.5
     (
         "set",
-        {"name": "a", "package": "vim", "wanted": "upgrade", "version": 1.5},
+        {"name": "a", "package": "vim", "wanted": "installed", "version": 1.5},
         "1.5 is a number here",
     ),
     ("load", {"path": 5}, "5 is no path; give that of a file"),
@@ -224,4 +224,4 @@ def test_who_lacks_the_extension_is_told_so(monkeypatch):
     monkeypatch.setattr(answers, "_asked", lambda *_: {"web1": missing})
     compiler = SimpleNamespace(protected=())
     found = answers.plan(SimpleNamespace(opts={}, compiler=compiler))
-    assert "see that it has saltext-package-states" in found["web1"]["error"]
+    assert "and that it has saltext-package-states" in found["web1"]["error"]

@@ -417,8 +417,8 @@ def test_an_upgrade_to_no_version_in_common_says_so():
     ]
     missed, entry = {}, items.make("foo", "installed", "<3")
     upgraded = upgrades._upgraded  # pylint: disable=protected-access
-    assert upgraded(entry, told, None, "apt", missed) == entry
+    assert upgraded(entry, told, missed) == entry
     assert "share no version of foo that is <3" in missed["foo"]
     missed.clear()
-    assert upgraded(entry, told[1:], None, "dnf", missed).floor == "2.0-3.el9"
+    assert upgraded(entry, told[1:], missed).floor == "2.0-3.el9"
     assert not missed

@@ -239,7 +239,7 @@ def fake(monkeypatch):
         manager.killed = []
         manager.recover = lambda notes, check: manager.killed.append(notes)
         manager.loose = list
-        monkeypatch.setattr(package_state, "_manager", lambda: manager)
+        monkeypatch.setattr(package_state.managers, "get", lambda *_: manager)
         monkeypatch.setattr(
             package_state.salt.utils.pkg, "check_refresh", lambda _: False
         )

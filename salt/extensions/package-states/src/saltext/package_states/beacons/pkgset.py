@@ -1,7 +1,7 @@
 """Beacon to tell the master that packages were changed by someone other than Salt
 
-A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs (dpkg, zypper, dnf,
-yum), writes a line into a cookie file when it has changed packages. If the line has changed since
+A package manager's plugin, which ``salt '*' pkgset.install_plugin`` installs (dpkg, zypper, dnf),
+writes a line into a cookie file when it has changed packages. If the line has changed since
 the last look, this beacon fires ``salt/beacon/<minion id>/pkgset/changed``. With dpkg it looks at
 the status file as well, and so sees changed holds, and works without the plugin.
 
@@ -20,16 +20,12 @@ import os
 import struct
 
 import saltext.package_states.minion.pkgset as own_changes
+import saltext.package_states.minion.replace as replace
+from saltext.package_states.minion.pkgset import fcntl
 
-import salt.utils.atomicfile
 import salt.utils.beacons
 import salt.utils.files
 import salt.utils.json
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
 
 try:
     import psutil
@@ -42,7 +38,6 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "pkgset"
 
-OPTIONS = ("cookie", "database")
 _TOLD = "pkgset.told"
 
 
@@ -104,15 +99,8 @@ def _locked(path):
 
 def _database(path, old):
     """Return what there is to know of dpkg's status file, read only if it is another one"""
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return None
-    if (
-        old
-        and old["path"] == path
-        and old["stamp"] == [stat.st_ino, stat.st_size, stat.st_mtime_ns]
-    ):
+    stamp = replace.stamp(path)
+    if stamp and old and old["path"] == path and old["stamp"] == stamp:
         return old
     sha, stat = own_changes.digest(path)
     if sha is None:
@@ -121,7 +109,7 @@ def _database(path, old):
         "path": path,
         "digest": sha,
         "mtime": int(stat.st_mtime),
-        "stamp": [stat.st_ino, stat.st_size, stat.st_mtime_ns],
+        "stamp": stamp,
     }
 
 
@@ -149,15 +137,8 @@ def _written_since_start(paths):
     """Return those of the files that were written after this minion was started"""
     if not HAS_PSUTIL:
         return []
-    start = psutil.Process().create_time()
-    ret = []
-    for path in paths:
-        try:
-            if os.stat(path).st_mtime >= start:
-                ret.append(path)
-        except OSError:
-            continue
-    return ret
+    start = psutil.Process().create_time() * 1e9
+    return [path for path in paths if (replace.stamp(path) or [0])[0] >= start]
 
 
 def _changed(old, new, pairs):
@@ -238,8 +219,7 @@ def beacon(config):
                     new[kind][one] = line or old[kind].get(one, "")
             new["database"] = new["database"] or (old["database"] if path else None)
         if new != old:
-            with salt.utils.atomicfile.atomic_open(place, "w") as fh_:
-                salt.utils.json.dump(new, fh_)
+            replace.put(place, salt.utils.json.dumps(new))
         __context__[__virtualname__] = new
         own = []
         if old:

@@ -66,13 +66,16 @@ def write(root, name, text):
 
 def read(root, name):
     """Return what the file of a state or minion holds, empty if there is none"""
-    place = path(root, name)
+    # what somebody else wrote there may be no text
+    return _read(path(root, name)).decode(errors="replace")
+
+
+def _read(place):
     try:
         with salt.utils.files.fopen(place, "rb") as handle:
-            # what somebody else wrote there may be no text
-            return handle.read().decode(errors="replace")
+            return handle.read()
     except FileNotFoundError:
-        return ""
+        return b""
     except OSError as exc:
         raise _unwritable(place, exc) from exc
 
@@ -108,14 +111,11 @@ def remove(root, name):
     """Remove a file that was made here and is nobody's any more, and return whether there was one"""
     try:
         place = path(root, name)
-    except InvalidInput:
-        return False
-    try:
         with salt.utils.files.fopen(place, "rb") as handle:
             if sls.MADE.encode() not in handle.read(1000):
                 return False
         os.unlink(place)
-    except (FileNotFoundError, IsADirectoryError):
+    except (InvalidInput, FileNotFoundError, IsADirectoryError):
         return False
     except OSError as exc:
         raise _unwritable(place, exc) from exc
@@ -128,19 +128,10 @@ def ship(root):
 
 
 def _write(place, text):
-    data = text.encode()
+    if _read(place) == text.encode():
+        return False
     try:
-        with salt.utils.files.fopen(place, "rb") as handle:
-            if handle.read() == data:
-                return False
-    except FileNotFoundError:
-        pass
-    except OSError as exc:
-        raise _unwritable(place, exc) from exc
-    try:
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with replace.replaced(place, MODE) as handle:
-            handle.write(text)
+        replace.put(place, text, MODE)
     except OSError as exc:
         raise _unwritable(place, exc) from exc
     return True

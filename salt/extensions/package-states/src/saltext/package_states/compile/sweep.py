@@ -38,15 +38,15 @@ def sweep(opts, compiler, ids=None):
         else:
             minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
         found, problems = compiler.texts(fleet, minions, fleet.sources(minions))
-        texts.update(found)
-        changed = [
-            name
+        texts.update(
+            (name, text)
             for name, text in found.items()
             if not compiler.idle(name, text)
-            and files.found(compiler.root, name) != text
+        )
+        changed = [
+            name for name in texts if files.found(compiler.root, name) != texts[name]
         ]
-        if changed:
-            standing.drop(connection, changed)
+        standing.drop(connection, changed)
         states = {
             files.alone(where.name): where
             for where in store.states(connection)
@@ -56,9 +56,6 @@ def sweep(opts, compiler, ids=None):
             for name, where in states.items():
                 texts[name] = compiler.alone(fleet, where)
         away.extend(map(files.alone, moved.adopted))
-        for name in found:
-            if compiler.idle(name, texts[name]):
-                del texts[name]
         if ids is None:
             strays, vanished = compiler.strays({*minions, *states}), moved.vanished
             if not minions:

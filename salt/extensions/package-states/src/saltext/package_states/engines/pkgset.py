@@ -29,6 +29,7 @@ import os
 import time
 
 import saltext.package_states.minion.pkgset as pkgset
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.names as plain
 import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput, PackageStateError
@@ -36,7 +37,6 @@ from saltext.package_states.master import bus, lists, returns
 from saltext.package_states.master.lacking import FUNCTION, Lacking
 
 import salt.client
-import salt.utils.atomicfile
 import salt.utils.files
 import salt.utils.json
 from salt.exceptions import SaltException
@@ -164,8 +164,7 @@ class Refresher:
         names = self.waiting.names()
         if names != self.saved:
             os.makedirs(os.path.dirname(self.place), mode=0o700, exist_ok=True)
-            with salt.utils.atomicfile.atomic_open(self.place, "w") as fh_:
-                salt.utils.json.dump(names, fh_)
+            replace.put(self.place, salt.utils.json.dumps(names))
             self.saved = names
 
     def event(self, tag):
@@ -191,18 +190,10 @@ class Refresher:
             minions = ()
         for minion in sorted(minions):
             self.waiting.changed(minion, now)
-        self.mark(minions, "its packages have changed since")
+        lists.mark(self.opts, minions, "its packages have changed since")
         # keys may be many, and events as well
         end = self.clock()
         self.sort_at = end + max(bus.TICK, (end - now) * returns.PART)
-
-    def mark(self, minions, why):
-        """Let the status of minions say that their packages are not known"""
-        try:
-            lists.mark(self.opts, minions, why)
-        except Exception as exc:  # pylint: disable=broad-except
-            # a database that is away will be back, and they are asked in any case
-            log.warning("The status is older than it says: %s", plain.line(exc, 500))
 
     def look(self, job):
         """Return what minions have returned to a job since, nothing where that can't be read"""
@@ -225,18 +216,13 @@ class Refresher:
 
     def answer(self, minion, answer):
         """Store what a minion has answered"""
-        packages = answer["return"]
-        if answer.get("retcode") or not isinstance(packages, dict):
-            self.fail(minion, f"it returned {returns.problem(answer)}")
-            return
         try:
-            digests = lists.store(self.opts, minion, packages)
-            self.lacking.add(minion, digests)
+            self.lacking.add(minion, lists.take(self.opts, minion, answer))
         except InvalidInput as exc:
             # what is wrong with this minion will be wrong again; a database that is
             # away will be back
             log.error("The packages of %s are not stored: %s", minion, exc)
-            self.mark([minion], plain.line(exc, 500))
+            lists.mark(self.opts, [minion], plain.line(exc, 500))
         except Exception as exc:  # pylint: disable=broad-except
             log.debug("Storing the packages of %s", minion, exc_info=True)
             self.fail(minion, plain.line(exc, 500))
@@ -265,7 +251,7 @@ class Refresher:
     def fail(self, minion, why):
         """Ask a minion again, or tell that it was asked often enough"""
         if not self.waiting.failed(minion, self.clock()):
-            self.mark([minion], f"it was asked in vain: {why}")
+            lists.mark(self.opts, [minion], f"it was asked in vain: {why}")
             log.warning(
                 "The packages of %s have changed, but are not known: %s. Run "
                 "`salt-run pkgset.refresh %s` when it is reachable.",

@@ -21,6 +21,7 @@ import salt.utils.systemd
 
 # how often, with a second in between, the lock of another program is waited for
 WAITS = 60
+SCOPE = ("systemd-run", "--scope", "--description", "package states")
 ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
@@ -175,13 +176,7 @@ class Manager:
         if salt.utils.systemd.has_scope(self.context) and self.salt["config.get"](
             "systemd.scope", True
         ):
-            command = (
-                "systemd-run",
-                "--scope",
-                "--description",
-                "package states",
-                *command,
-            )
+            command = (*SCOPE, *command)
         return self.ask(*command, env=env)
 
     def decide(self, item):

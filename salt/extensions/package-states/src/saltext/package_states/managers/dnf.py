@@ -141,12 +141,9 @@ class Dnf(Rpm):
     def _shell(self, steps, items):
         lines = []
         for step in steps:
-            alias = self.alias(step.key)
-            name, dot, arch = (
-                alias.rpartition(".") if ":" in step.key else (alias, "", "")
-            )
-            name = name or alias
-            end = f".{arch}" if dot and alias != step.key.partition(":")[0] else ""
+            name = step.key.partition(":")[0]
+            # an architecture that is not the system's own
+            end = self.alias(step.key)[len(name) :]
             if step.action == INSTALL:
                 lines.append(f"install {name}-{step.version}{end}")
             elif step.versions:

@@ -47,11 +47,4 @@ def end():
 
 def write(place, data):
     """Write a JSON file that is whole or not there, also after a power cut"""
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    put(place, json.dumps(data, sort_keys=True, indent=1) + "\n")
-
-
-def put(place, text, mode=0o644):
-    """Put a text into the place of a file, in one step"""
-    with replace.replaced(place, mode) as handle:
-        handle.write(text)
+    replace.put(place, json.dumps(data, sort_keys=True, indent=1) + "\n")

@@ -9,7 +9,6 @@ import os
 import re
 from typing import NamedTuple
 
-import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
@@ -55,8 +54,7 @@ class LockFile:
         return self._join([*others, *own])
 
     def write(self, others, idents):
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        journal.put(self.path, self.text(others, idents))
+        replace.put(self.path, self.text(others, idents))
 
 
 class ZyppLocks(LockFile):

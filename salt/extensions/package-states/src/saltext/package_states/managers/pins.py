@@ -9,7 +9,6 @@ import os
 import re
 from typing import NamedTuple
 
-import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.replace as replace
 
 import salt.utils.files
@@ -56,14 +55,7 @@ def read(path):
     except FileNotFoundError:
         return []
     return [
-        Pin(
-            key.removesuffix(ANY),
-            version,
-            int(priority),
-            wanted,
-            bool(held),
-            scope or "",
-        )
+        Pin(key.removesuffix(ANY), version, int(priority), wanted, bool(held), scope)
         for wanted, held, scope, key, version, priority in _STANZA.findall(text)
     ]
 
@@ -78,7 +70,7 @@ def write(path, pins):
     """Replace a preferences file, or remove it if there are no pins"""
     if pins:
         # apt reads no file of this directory with the ending of the new one
-        journal.put(path, text(pins))
+        replace.put(path, text(pins))
     elif os.path.exists(path):
         os.unlink(path)
 

@@ -148,23 +148,17 @@ class Rpm(Manager):
             found.setdefault(str(values.get("name") or ident), priority)
         return found
 
-    def _candidate(self, available):
-        """Return the version that the package manager prefers, and all, the newest first"""
-        best = min(available.values(), default=USUAL)
-        candidate = versions.newest(
-            self.name, [one for one, rank in available.items() if rank == best]
-        )
-        return candidate, tuple(versions.sort(self.name, available)[::-1])
-
     def facts(self, key):
         self.fetch([key])
         known = self.context["package_state.repositories"]
-        candidate, available = self._candidate(known.get(key, {}))
+        there = known.get(key, {})
+        best = min(there.values(), default=USUAL)
+        preferred = [one for one, rank in there.items() if rank == best]
         return Facts(
             self.name,
             tuple(self.installed().get(key, ())),
-            available,
-            candidate,
+            tuple(versions.sort(self.name, there)[::-1]),
+            versions.newest(self.name, preferred),
             False,
             self._record().get(key, {}).get("version", ""),
         )

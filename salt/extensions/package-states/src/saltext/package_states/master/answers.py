@@ -15,14 +15,20 @@ import salt.exceptions
 
 # seconds that a minion has for an answer
 TIMEOUT = 120
+PLAN = "package_state.plan"
 
 
 def ask(opts, minion, function, arg=()):
     """Return what a minion answers"""
     with store.reading(opts) as connection:
         Fleet(opts, connection).minion(minion)
-    data = _asked(opts, [minion], function, arg).get(minion)
-    if data is None or data.get("retcode"):
+    return _answer(_asked(opts, [minion], function, arg), minion, function)
+
+
+def _answer(answers, minion, function, kind=object):
+    """Return what one of those that were asked has answered"""
+    data = answers.get(minion)
+    if not data or data.get("retcode") or not isinstance(data["return"], kind):
         said = returns.problem(data) if data else "no answer, it is busy or down"
         raise PackageStateError(
             f"{minion} did not answer {function}: {said}; see what runs there, and that it has"
@@ -83,18 +89,12 @@ def plan(service, minion=None, group=None):
     protected = sorted(service.compiler.protected)
     # most minions of a fleet have the same states
     for rows, ids in asked.items():
-        arguments = [list(map(list, rows)), protected]
-        if minion is not None:
-            answer = ask(opts, minion, "package_state.plan", arguments)
-            return {**found[minion], **answer}
-        answers = _asked(opts, ids, "package_state.plan", arguments)
+        answers = _asked(opts, ids, PLAN, [list(map(list, rows)), protected])
         for name in ids:
-            answer = answers.get(name)
-            if answer is None:
-                found[name]["error"] = "it did not answer: it is busy or down"
-            elif answer.get("retcode") or not isinstance(answer["return"], dict):
-                said = returns.problem(answer)
-                found[name]["error"] = f"{said}; see that it has saltext-package-states"
-            else:
-                found[name].update(answer["return"])
-    return found
+            try:
+                found[name].update(_answer(answers, name, PLAN, dict))
+            except PackageStateError as exc:
+                if minion is not None:
+                    raise
+                found[name]["error"] = str(exc)
+    return found if minion is None else found[minion]

@@ -6,16 +6,16 @@
     states:
       web:
         packages:
-          nginx: "installed >=1.22,<2.0"
-          telnet: "removed"
+          nginx: installed >=1.22,<2.0
+          telnet: removed
         assigned:
-          - {group: "Webservers", priority: 10}
+        - group: Webservers
+          priority: 10
 
 The text is the same for the same set, so its lines can be compared. What a text leaves out
 (``packages`` or ``assigned``) is not changed by it.
 """
 
-import json
 import re
 from typing import NamedTuple
 
@@ -27,9 +27,6 @@ from saltext.package_states.model.resolver import LEVELS
 KEY = "package_states"
 FORMAT = "1"
 KINDS = LEVELS[:-1]
-_PLAIN = re.compile(r"[a-z][a-z0-9._-]*[a-z0-9]\Z", re.ASCII)
-# what others than this module read as something else than a string
-_WORDS = frozenset("null true false yes no on off y n inf nan".split())
 _NUMBER = re.compile(r"-?[0-9]{1,10}\Z", re.ASCII)
 
 
@@ -50,47 +47,29 @@ class Entry(NamedTuple):
 
 
 def dump(states):
-    lines = [f"{KEY}: {FORMAT}", "states:" if states else "states: {}"]
-    for name in sorted(states):
-        entry = states[name]
-        lines.append(
-            f"  {_key(name)}:{'' if any(p is not None for p in entry) else ' {}'}"
-        )
-        if entry.packages is not None:
-            lines += _packages(entry.packages)
-        if entry.assigned is not None:
-            lines.append("    assigned:" if entry.assigned else "    assigned: []")
-            lines += [
-                f"      - {shown(one)}" for one in sorted(entry.assigned, key=str)
-            ]
-    return "".join(f"{line}\n" for line in lines)
+    """Return a set as text, the same for the same set"""
+    data = {name: _plain(states[name]) for name in sorted(states)}
+    return yamltext.dump({KEY: int(FORMAT), "states": data})
 
 
-def _text(value):
-    return json.dumps(value, ensure_ascii=False)
+def _plain(entry):
+    found = {}
+    if entry.packages is not None:
+        found["packages"] = {one.key: _text(one) for one in entry.packages}
+    if entry.assigned is not None:
+        found["assigned"] = [
+            {
+                one.kind: one.target,
+                **({"priority": one.priority} if one.priority else {}),
+            }
+            for one in sorted(entry.assigned, key=str)
+        ]
+    return found
 
 
-def _key(value):
-    plain = _PLAIN.match(value) and value not in _WORDS
-    return value if plain else _text(value)
-
-
-def _packages(entries):
-    lines = ["    packages:" if entries else "    packages: {}"]
-    for entry in entries:
-        text = f"{entry.wanted} {entry.version}".rstrip()
-        if entry.floor:
-            text = f"{text} from {entry.floor}"
-        lines.append(f"      {_key(entry.key)}: {_text(text)}")
-    return lines
-
-
-def shown(one):
-    """Return an assignment as text"""
-    parts = [f"{one.kind}: {_text(one.target)}"]
-    if one.priority:
-        parts.append(f"priority: {one.priority}")
-    return f"{{{', '.join(parts)}}}"
+def _text(entry):
+    floor = f"from {entry.floor}" if entry.floor else ""
+    return " ".join(filter(None, (entry.wanted, entry.version, floor)))
 
 
 def load(text):

@@ -36,11 +36,12 @@ def put(service, name, package, wanted, version, save):
     """
     names.state(name)
     if isinstance(package, list) and all(isinstance(one, dict) for one in package):
-        rows = [
-            {key: value for key, value in entry.items() if value not in (None, "")}
-            for entry in package
+        entries = [
+            items.from_dict(
+                {key: one[key] for key in one if one[key] not in (None, "")}
+            )
+            for one in package
         ]
-        entries = [items.from_dict(row) for row in rows]
     elif package is None:
         entries = []
     else:

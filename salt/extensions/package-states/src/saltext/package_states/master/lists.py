@@ -2,11 +2,16 @@
 master's configuration in its database, otherwise in the bank ``packages`` of the master's cache.
 """
 
+import logging
+
+import saltext.package_states.master.returns as returns
 import saltext.package_states.model.names as names
 import saltext.package_states.store.refresh as refresh
-from saltext.package_states.errors import InvalidInput
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.cache
+
+log = logging.getLogger(__name__)
 
 # where the stored package lists are if there are no package states
 BANK = "packages"
@@ -22,6 +27,14 @@ def function(opts):
     return "package_state.inventory" if "package_states" in opts else "pkg.list_pkgs"
 
 
+def take(opts, minion, answer):
+    """Store what a minion answered to :func:`function`, see :func:`store`"""
+    packages = answer["return"]
+    if answer.get("retcode") or not isinstance(packages, dict):
+        raise PackageStateError(f"it returned {returns.problem(answer)}")
+    return store(opts, minion, packages)
+
+
 def store(opts, minion, packages):
     """Store the packages that a minion told of, and return the digests that it is to be asked for"""
     states = "package_states" in opts
@@ -31,31 +44,26 @@ def store(opts, minion, packages):
         )
     if states:
         return refresh.store(opts, minion, packages)
-    salt.cache.factory(opts).store(BANK, minion, _lines(minion, packages))
+    good = len(packages) <= PACKAGES and all(
+        names.is_line(one, LONGEST) for pair in packages.items() for one in pair
+    )
+    if not good or sum(map(len, (*packages, *packages.values()))) > MOST:
+        raise InvalidInput(
+            f"{minion} sent no list of packages; see what {function(opts)} says there."
+        )
+    salt.cache.factory(opts).store(BANK, minion, packages)
     return []
 
 
 def mark(opts, minions, why):
     """Let the status of minions say that their packages are others than what is stored"""
-    if "package_states" in opts and minions:
+    if "package_states" not in opts or not minions:
+        return
+    try:
         refresh.mark(opts, minions, why)
-
-
-def _lines(minion, packages):
-    """Return the versions by package as one printable line each, or raise InvalidInput"""
-    good = len(packages) <= PACKAGES and all(
-        isinstance(one, str) and len(one) <= LONGEST
-        for pair in packages.items()
-        for one in pair
-    )
-    if not good or sum(map(len, (*packages, *packages.values()))) > MOST:
-        raise InvalidInput(
-            f"{minion} sent no list of packages; see what {function({})} says there."
-        )
-    return {
-        names.line(name, LONGEST): names.line(version, LONGEST)
-        for name, version in packages.items()
-    }
+    except Exception as exc:  # pylint: disable=broad-except
+        # a database that is away will be back, and they are asked again
+        log.warning("The status is older than it says: %s", names.line(exc, 500))
 
 
 def stored(opts, minion):

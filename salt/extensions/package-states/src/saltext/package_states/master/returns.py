@@ -16,29 +16,6 @@ LONGER = 1.5
 PART = 10
 
 
-class Looks:
-    """When to read the job cache; no I/O, and the time in seconds is passed in"""
-
-    def __init__(self, now, timeout):
-        self.until = now + timeout
-        self._gap = FIRST
-        self.due = min(now + self._gap, self.until)
-
-    def is_due(self, now):
-        """Return whether to read now"""
-        return now >= self.due
-
-    def is_over(self, now):
-        """Return whether the time to answer is over"""
-        return now >= self.until
-
-    def done(self, begin, end):
-        """The cache was read"""
-        self._gap = max(self._gap * LONGER, (end - begin) * PART)
-        # once at the end in any case
-        self.due = max(end, min(end + self._gap, self.until))
-
-
 def read(client, jid):
     """Return what minions have returned so far: by id a dictionary with ``return``, maybe ``retcode``"""
     name = client.opts.get("ext_job_cache") or client.opts["master_job_cache"]
@@ -58,7 +35,7 @@ def read(client, jid):
 
 
 class Job:
-    """A job of the master, whose minions have still to return: those in ``asked``"""
+    """A job of the master: minions in ``asked`` have still to return, and ``due`` is the next look"""
 
     def __init__(self, client, minions, function, arg=(), timeout=60, clock=None):
         self.client, self.clock = client, clock or time.monotonic
@@ -71,35 +48,38 @@ class Job:
             timeout=timeout,
         )
         self.jid, self.asked = job.get("jid"), set(job.get("minions", ()))
-        self.looks = Looks(self.clock(), timeout)
+        now = self.clock()
+        self._until, self._gap = now + timeout, FIRST
+        self.due, self._late = min(now + FIRST, self._until), False
 
     def look(self):
         """Return what minions have returned since the last look, nothing if it is not yet time for one"""
         begin = self.clock()
-        if not self.looks.is_due(begin):
+        if begin < self.due:
             return {}
+        self._late = begin >= self._until
         try:
             found = read(self.client, self.jid)
         finally:
-            self.looks.done(begin, self.clock())
+            end = self.clock()
+            self._gap = max(self._gap * LONGER, (end - begin) * PART)
+            # once at the end in any case
+            self.due = max(end, min(end + self._gap, self._until))
         new = {one: found[one] for one in sorted(self.asked & found.keys())}
         self.asked.difference_update(new)
         return new
 
     def is_over(self):
-        """Return whether nobody has still to return, or the time for that is over"""
-        return not self.asked or self.looks.is_over(self.clock())
+        """Return whether nobody has still to return, or it was looked after the time for that"""
+        return not self.asked or self._late
 
 
 def ask(client, minions, function, arg=(), timeout=60):
     """Yield the id and the answer, see :func:`read`, of each minion that is not silent"""
     job = Job(client, minions, function, arg, timeout)
-    while job.asked:
-        time.sleep(max(0, job.looks.due - time.monotonic()))
-        begin = time.monotonic()
+    while not job.is_over():
+        time.sleep(max(0, job.due - time.monotonic()))
         yield from job.look().items()
-        if job.looks.is_over(begin):
-            return
 
 
 def problem(answer):

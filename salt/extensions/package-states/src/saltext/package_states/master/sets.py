@@ -1,5 +1,7 @@
 """The whole set of a site: read out of the database, and brought into it; see :mod:`.document`."""
 
+from typing import NamedTuple
+
 import saltext.package_states.master.document as documents
 import saltext.package_states.master.transfer as transfer
 import saltext.package_states.model.item as items
@@ -94,15 +96,13 @@ def _check(before, now, wanted, prune):
         )
 
 
-class _Change:
+class _Change(NamedTuple):
     """The way from the set that there is to another one"""
 
-    def __init__(self, service, connection, fleet, save):
-        self.service = service
-        self.connection = connection
-        self.fleet = fleet
-        self.save = save
-        self.told = {"states": {}}
+    service: object
+    connection: object
+    fleet: Fleet
+    save: store.Save
 
     def do(self, wanted, prune):
         """Do it, and return what :meth:`Service.alter` wants"""
@@ -112,7 +112,7 @@ class _Change:
             for name, where in known.items():
                 nothing = documents.Entry((), None if where.own else ())
                 entries.setdefault(name, nothing)
-        minions, named = self.fleet.minions(entries), {}
+        minions, named, states = self.fleet.minions(entries), {}, {}
         for name in sorted(entries):
             where = known.get(name)
             told = {} if where else {"new": True}
@@ -126,8 +126,8 @@ class _Change:
                 # of a thousand states, which one
                 raise type(exc)(f"state {name}: {exc}") from exc
             if told:
-                self.told["states"][name] = told
-        return self.told, named
+                states[name] = told
+        return {"states": states}, named
 
     def _contents(self, where, current, entry, told):
         """Save a revision if the entries are others than those of the newest one"""
@@ -153,7 +153,9 @@ class _Change:
             value = old.value if old else self.fleet.registry.target(*one[:2])
             left.pop((one.kind, value), None)
             if old is None or old.priority != one.priority:
-                told.setdefault("assigned", []).append(documents.shown(one))
+                told.setdefault("assigned", []).append(
+                    f"{one.kind} {one.target} (priority {one.priority})"
+                )
                 store.assign(
                     self.connection, where, one.kind, value, one.priority, self.save
                 )

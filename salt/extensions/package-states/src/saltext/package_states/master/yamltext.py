@@ -13,6 +13,14 @@ MOST = 16 * 1024 * 1024
 NODES = 1000000
 DEPTH = 8
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def dump(data):
+    """Return plain data as text, which has one line for each string"""
+    return yaml.dump(
+        data, Dumper=_DUMPER, allow_unicode=True, sort_keys=False, width=MOST
+    )
 
 
 def load(text):
@@ -22,22 +30,20 @@ def load(text):
             f"YAML is a text of at most {MOST // 1024 // 1024} MiB; give such a one."
         )
     try:
-        return _built(yaml.parse(text, Loader=_LOADER))
+        _check(yaml.parse(text, Loader=_LOADER))
+        return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"Line {mark.line + 1}" if mark else "The text"
         raise InvalidInput(f"{where} is no YAML; correct it.") from None
 
 
-def _built(events):
-    """Return what events of the parser are, without recursion"""
-    found, count = [], 0
-    # open lists and dictionaries; of a dictionary, the key whose value is to come
-    stack, keys = [], []
-    for event in events:
-        count += 1
-        where = f"Line {event.start_mark.line + 1}"
-        if count > NODES or len(stack) > DEPTH:
+def _check(events):
+    """Check that events of the parser are one document that is refused for nothing"""
+    documents = depth = 0
+    for count, event in enumerate(events, 1):
+        where = _where(event)
+        if count > NODES or depth > DEPTH:
             raise InvalidInput(
                 f"{where} is one too many, or too deep; make it smaller."
             )
@@ -47,34 +53,24 @@ def _built(events):
             )
         if getattr(event, "tag", None):
             raise InvalidInput(f"{where} has a tag; leave it out.")
-        if isinstance(event, yaml.ScalarEvent):
-            _put(found, stack, keys, event.value, where)
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            new = {} if isinstance(event, yaml.MappingStartEvent) else []
-            _put(found, stack, keys, new, where)
-            stack.append(new)
-            keys.append(None)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            stack.pop()
-            keys.pop()
-    if len(found) != 1:
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+    if documents != 1:
         raise InvalidInput("The text is not one document; give one.")
-    return found[0]
 
 
-def _put(found, stack, keys, value, where):
-    """Put a value where it belongs"""
-    if not stack:
-        found.append(value)
-    elif isinstance(stack[-1], list):
-        stack[-1].append(value)
-    elif keys[-1] is None:
-        if not isinstance(value, str) or value in stack[-1]:
-            raise InvalidInput(
-                f"{where} has a key that is no text, or is there twice; correct it."
-            )
-        keys[-1] = value
-        stack[-1][value] = None
-    else:
-        stack[-1][keys[-1]] = value
-        keys[-1] = None
+def _where(part):
+    return f"Line {part.start_mark.line + 1}"
+
+
+class _Loader(_LOADER):
+    def construct_mapping(self, node, deep=False):
+        found = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.value in found:
+                raise InvalidInput(
+                    f"{_where(key)} has a key that is no text, or is there twice; correct it."
+                )
+            found[key.value] = self.construct_object(value, deep=True)
+        return found

@@ -35,6 +35,13 @@ def replaced(path, mode, encoding="utf-8"):
         raise
 
 
+def put(path, text, mode=0o644):
+    """Put a text into the place of a file, in one step, in a folder that is made if there is none"""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with replaced(path, mode) as handle:
+        handle.write(text)
+
+
 @contextlib.contextmanager
 def beside(files, folder=""):
     """Yield a folder with some files, texts by name, and links to what else another one has

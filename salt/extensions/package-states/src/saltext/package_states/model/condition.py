@@ -11,7 +11,6 @@ import saltext.package_states.model.names as names
 from saltext.package_states.errors import InvalidInput
 from saltext.package_states.model.version import APT, DNF, compare
 
-OPERATORS = ("=", "<", "<=", ">", ">=", "!=")
 _PART = re.compile(r"(<=|>=|!=|==|=|<|>)?\s*(.*)\Z", re.DOTALL)
 _HOLDS = {
     "=": lambda order: order == 0,

@@ -103,20 +103,14 @@ def make(package, wanted, version=None, floor=None):
     parts = condition.parse(version or "")
     if parts and wanted not in CONDITIONAL:
         raise InvalidInput(f"{package}: {wanted} takes no version; leave it out.")
-    if wanted == KEPT and not _exact(parts):
+    exact = all(one == "=" and not condition.is_glob(other) for one, other in parts)
+    if wanted == KEPT and not (exact and len(parts) <= 1):
         raise InvalidInput(f"{package}: kept takes one exact version, or none.")
     if floor:
         names.version(floor)
         if wanted != INSTALLED:
             raise InvalidInput(f"{package}: {wanted} has no floor; leave it out.")
     return Item(name, architecture, wanted, parts, floor or "")
-
-
-def _exact(parts):
-    if not parts:
-        return True
-    ((operator, version),) = parts if len(parts) == 1 else (("", ""),)
-    return operator == "=" and not condition.is_glob(version)
 
 
 def from_dict(data):

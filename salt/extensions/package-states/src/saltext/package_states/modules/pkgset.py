@@ -3,6 +3,8 @@
 See the beacon :mod:`pkgset <saltext.package_states.beacons.pkgset>`.
 """
 
+import contextlib
+
 import saltext.package_states.minion.plugin as plugin
 
 import salt.utils.platform
@@ -17,6 +19,16 @@ def __virtual__():
     return __virtualname__
 
 
+@contextlib.contextmanager
+def _told(what):
+    try:
+        yield
+    except OSError as exc:
+        raise CommandExecutionError(
+            f"{what}{exc}; run the minion as root, and call this again."
+        ) from exc
+
+
 def install_plugin():
     """Give the package managers of this minion the hook that tells of changes, or bring it up to date
 
@@ -28,13 +40,8 @@ def install_plugin():
 
         salt '*' pkgset.install_plugin
     """
-    try:
+    with _told("The plugin can't be written: "):
         return plugin.install()
-    except OSError as exc:
-        raise CommandExecutionError(
-            f"The plugin can't be written: {exc}; run the minion as root, and call this"
-            " again."
-        ) from exc
 
 
 def remove_plugin():
@@ -46,10 +53,5 @@ def remove_plugin():
 
         salt '*' pkgset.remove_plugin
     """
-    try:
+    with _told("The plugin can't be removed: "):
         return plugin.remove()
-    except OSError as exc:
-        raise CommandExecutionError(
-            f"The plugin can't be removed: {exc}; run the minion as root, and call this"
-            " again."
-        ) from exc

@@ -131,8 +131,7 @@ def set_(
 
     version
         What the version must fulfil, such as ``=1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
-        ``1.*``; with ``removed`` and ``purged``, which versions must not be there; with
-        ``upgrade``, the version to ask for.
+        ``1.*``; with ``removed`` and ``purged``, which versions must not be there.
 
     rename
         Give the state this name, and do nothing else.
@@ -152,7 +151,11 @@ def set_(
     if rename is not None:
         return edit.rename(_service(), name, rename, save)
     if wanted == "upgrade":
-        return upgrades.upgrade(_service(), name, package, version, save)
+        if version is not None:
+            raise InvalidInput(
+                "An upgrade takes no version; set the entry to installed with that version."
+            )
+        return upgrades.upgrade(_service(), name, package, save)
     return edit.put(_service(), name, package, wanted, version, save)
 
 

@@ -78,21 +78,13 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
                 client, part, lists.function(__opts__), timeout=timeout
             ):
                 silent.discard(minion)
-                packages = answer["return"]
-                if answer.get("retcode") or not isinstance(packages, dict):
-                    ret["failed"][minion] = returns.problem(answer)
-                    lists.mark(
-                        __opts__, [minion], f"it returned {ret['failed'][minion]}"
-                    )
-                    continue
                 try:
-                    digests = lists.store(__opts__, minion, packages)
+                    lacking.add(minion, lists.take(__opts__, minion, answer))
+                    ret["stored"].append(minion)
                 except Exception as exc:  # pylint: disable=broad-except
                     # one minion does not end the run for the others
-                    ret["failed"][minion] = plain.line(exc, 500)
-                else:
-                    ret["stored"].append(minion)
-                    lacking.add(minion, digests)
+                    why = ret["failed"][minion] = plain.line(exc, 500)
+                    lists.mark(__opts__, [minion], why)
             ret["silent"].extend(sorted(silent))
         _offers(client, lacking, timeout, ret["failed"])
     return ret

@@ -47,10 +47,6 @@ def __virtual__():
     return __virtualname__
 
 
-def _manager():
-    return managers.get(__salt__, __opts__, __grains__, __context__)
-
-
 def _result(name, result, comment, changes=None):
     return {
         "name": name,
@@ -108,7 +104,7 @@ def locks(name, packages, protected=(), scope="", trouble=None):
                 entries.append(entry)
             stories[entry.key] = (entry, (False, story, {}))
         _keep(stories)
-        manager = _manager()
+        manager = managers.get(__salt__, __opts__, __grains__, __context__)
         manager.within(scope, others, trouble or ())
         protected = {*platforms.PROTECTED, *protected}
         told, changes = _recovered(manager, entries, protected, test)

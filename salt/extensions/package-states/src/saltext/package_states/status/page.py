@@ -150,11 +150,7 @@ def table(found):
         lines.append(
             (row["minion"], row["verdict"], drifted, row.get("refreshed", "-")[:19])
         )
-    widths = [max(len(line[column]) for line in lines) for column in range(4)]
-    body = "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-        for line in lines
-    )
+    body = "\n".join(status.columns(lines))
     end = f"Page {found['page']} of {found['pages']}"
     end += "; page=2 shows more, only=drifting some." if found["pages"] > 1 else "."
     return f"{head}.\n\n{body}\n\n{end}"

@@ -121,6 +121,15 @@ def holds(verdicts, packages):
     )
 
 
+def columns(lines):
+    """Return rows of cells as lines of text, in columns"""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+        for line in lines
+    ]
+
+
 def people(status, found):
     """Return the status of a minion as a text with a table"""
     head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
@@ -137,12 +146,7 @@ def people(status, found):
         )
         for row in found
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    text = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-        for line in lines
-    ]
-    text.append("")
+    text = [*columns(lines), ""]
     minion, drift = status["minion"], len(status["drift"])
     text += status["errors"].values()
     if "pending" in status:

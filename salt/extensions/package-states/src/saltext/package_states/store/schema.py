@@ -2,7 +2,8 @@
 
 They lie in the schema ``package_states`` of any database. Each file of ``migrations`` is one step,
 applied once, and those that are missing in one transaction; the table ``migration`` has the numbers
-of those that were. A step is never changed after its release; number 5 made what number 8 takes away, and is gone.
+of those that were. A step is never changed after its release; number 2 took over tables that only
+a patched Salt of before this extension made, number 5 made what number 8 takes away: both are gone.
 
 Whoever may create in the database, or in a schema of it, could plant tables, views and functions that
 are read or called with the rights of the master's role. So what is used here has to belong to this
@@ -38,18 +39,17 @@ CREATE TABLE IF NOT EXISTS package_states.migration (
   applied TIMESTAMPTZ NOT NULL DEFAULT now()
 );
 """
-# Fails if something belongs to another role, or to none as it is no table. Each value is cast to the
-# type of PostgreSQL's own operator, which is found before others then
+# Fails if something belongs to another role. Each value is cast to the type of PostgreSQL's own
+# operator, which is found before others then
 _GUARD = """
 DO $guard$
 DECLARE
   strange TEXT;
 BEGIN
-  SELECT f.name || COALESCE(' belongs to the role '::TEXT || r.rolname::TEXT, ' is no table'::TEXT) INTO strange
+  SELECT f.name || ' belongs to the role '::TEXT || r.rolname::TEXT INTO strange
     FROM (NAMES AND OWNERS) AS f (name, owner)
-    LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = f.owner
-   WHERE r.oid IS NULL
-      OR NOT r.rolsuper AND r.rolname <> current_user AND r.rolname <> 'pg_database_owner'::NAME
+    JOIN pg_catalog.pg_roles AS r ON r.oid = f.owner
+   WHERE NOT r.rolsuper AND r.rolname <> current_user AND r.rolname <> 'pg_database_owner'::NAME
      AND r.oid <> (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
    ORDER BY f.name LIMIT 1;
   IF strange IS NOT NULL THEN
@@ -75,15 +75,6 @@ _OWNERS = _guard(
       FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = to_regnamespace('package_states')::OID
     """
 )
-_EARLIER_TABLES = _guard(
-    """
-    SELECT 'public.'::TEXT || t.name, c.relowner
-      FROM unnest(ARRAY['susepackagestate', 'susepackagestaterevision', 'susepackagestateassignment',
-                        'susepackagelist', 'suseminioninfo']::TEXT[]) AS t (name)
-      LEFT JOIN pg_catalog.pg_class AS c
-        ON c.oid = to_regclass('public.'::TEXT || t.name)::OID AND c.relkind IN ('r', 'p')
-    """
-)
 # where the search_path finds them
 _TABLES_THAT_UYUNI_HAS = _guard(
     """
@@ -92,21 +83,6 @@ _TABLES_THAT_UYUNI_HAS = _guard(
                         'web_customer']::TEXT[]) AS t (name)
       JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(t.name)::OID
     """
-)
-# The second step takes over tables of a schema where others may create. It does not look for them
-# again if there were none, and nobody can put others in the place of those that are right
-_EARLIER = 2
-_TAKE_OVER = """
-DO $earlier$
-BEGIN
-  IF to_regclass('public.susepackagestaterevision') IS NULL OR to_regclass('public.susepackagelist') IS NULL THEN
-    RETURN;
-  END IF;
-  EXECUTE $guarded$ GUARD $guarded$;
-  EXECUTE $step$ STEP $step$;
-END
-$earlier$;""".strip().replace(
-    "GUARD", _EARLIER_TABLES
 )
 _APPLIED = "INSERT INTO package_states.migration (number, name) VALUES (%s, %s)"
 _AGAIN = "see that the role of the option postgres may create a schema there, then run package_states.setup again"
@@ -165,7 +141,7 @@ def script(uyuni=False):
     parts += [_SCHEMA.format("IF NOT EXISTS "), _OWNERS, _TABLE.strip()]
     for number, name, path in migrations():
         parts.append(
-            f"{_step(number, path)}\n"
+            f"{_read(path)}\n"
             f"INSERT INTO package_states.migration (number, name) VALUES ({number}, '{name}');"
         )
     parts.append("COMMIT;")
@@ -177,12 +153,6 @@ def script(uyuni=False):
 def _read(path):
     with salt.utils.files.fopen(path, "r", encoding="utf-8") as handle:
         return handle.read().strip()
-
-
-def _step(number, path):
-    """Return the SQL of a step"""
-    text = _read(path)
-    return _TAKE_OVER.replace("STEP", text) if number == _EARLIER else text
 
 
 def _begin(connection):
@@ -226,7 +196,7 @@ def setup(opts, uyuni=False):
                 found = applied(connection)
                 for number, name, path in migrations():
                     if number > found:
-                        connection.execute(_step(number, path))
+                        connection.execute(_read(path))
                         connection.execute(_APPLIED, (number, name))
                         done.append(name)
                 connection.execute("COMMIT")

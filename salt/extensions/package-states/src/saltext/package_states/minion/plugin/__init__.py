@@ -8,8 +8,8 @@ import glob
 import os
 
 import saltext.package_states.errors as errors
+import saltext.package_states.minion.replace as replace
 
-import salt.utils.atomicfile
 import salt.utils.files
 import salt.utils.path
 
@@ -28,8 +28,6 @@ _HOOKS = (
     (_ZYPP, "pkgset-notify", "zypp.bash", 0o755),
     (_DNF4, "pkgset_notify.py", "dnf4.py", 0o644),
     (_DNF5, "pkgset-notify.actions", "dnf5.actions", 0o644),
-    ("/usr/lib/yum-plugins", "pkgset_notify.py", "yum.py", 0o644),
-    ("/etc/yum/pluginconf.d", "pkgset_notify.conf", "yum.conf", 0o644),
 )
 
 
@@ -59,13 +57,6 @@ def _read(path):
         return ""
 
 
-def _write(path, text, mode):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with salt.utils.atomicfile.atomic_open(path, "w") as fh_:
-        fh_.write(text)
-    os.chmod(path, mode)
-
-
 def install(root=""):
     """Write the command and the hooks, or bring them up to date
 
@@ -76,7 +67,7 @@ def install(root=""):
     found = hooks(root)
     if not found:
         raise errors.Unsupported(
-            "the plugin knows dpkg, zypper, dnf and yum, and none of them is here;"
+            "the plugin knows dpkg, zypper and dnf, and none of them is here;"
             " use the beacon pkgset on minions that have one."
         )
     wanted = {root + COMMAND: ("notify.sh", 0o755), **found}
@@ -94,7 +85,7 @@ def install(root=""):
         if there[path] == text and os.stat(path).st_mode & 0o777 == mode:
             report["unchanged"].append(path)
             continue
-        _write(path, text, mode)
+        replace.put(path, text, mode)
         report["written"].append(path)
     return report
 
