@@ -192,10 +192,6 @@ def answering(answers, **more):
         waiting = None
 
         @staticmethod
-        def is_exempt(functions):
-            return not fleet.handler or all(one in fleet.exempt for one in functions)
-
-        @staticmethod
         def show(jid):
             return fleet.show(jid)
 

@@ -141,9 +141,8 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     room = more.pop("room", None)
     plain, functions = groups.split(fields)
     if functions:
-        names = [name for _, name in functions]
-        groups.check(functions, prepare(opts, what, names).definitions())
-        fields = [*plain, *names]
+        groups.check(functions, prepare(opts, what, []).known)
+        fields = [*plain, *[name for _, name in functions]]
     found = items(opts, what, fields, filter_, **more)
     ret = Rows(groups.count(found, functions, sort))
     rows = ret["data"]

@@ -148,15 +148,16 @@ def split(sort):
 
 
 def ordered(decorated, turned):
-    """Return pairs of the keys of something, and of the thing, in the order of the
-    keys, of which each may be turned round.
+    """Return things in the order of their keys, of which each may be turned round.
+
+    :param decorated: pairs of the keys of a thing, and of the thing
     """
     for place in reversed(range(len(turned))):
         there = [one for one in decorated if one[0][place] is not None]
         gone = [one for one in decorated if one[0][place] is None]
         there.sort(key=lambda one, at=place: one[0][at], reverse=turned[place])
         decorated = there + gone
-    return decorated
+    return [thing for _, thing in decorated]
 
 
 def cell_key(cell):

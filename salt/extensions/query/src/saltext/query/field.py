@@ -47,8 +47,7 @@ class Field:
         versions its values have
 
     :cvar bool loose: whether its kind is known of its values only
-    :ivar int cost: how dear it is: 0 is in a listing, 1 in a document per item, 2 asks
-        minions. Filters look at cheap fields first.
+    :ivar bool asks: whether it asks minions
     :ivar str alias_of: the name of the field that it is another name of, or None
     """
 
@@ -66,8 +65,7 @@ class Field:
 
     def __post_init__(self):
         self.needs = tuple(self.needs)
-        asks = any(need.startswith("live:") for need in self.needs)
-        self.cost = 2 if asks else 1 if self.needs else 0
+        self.asks = any(need.startswith("live:") for need in self.needs)
         self.alias_of = None
         self._check = KINDS[self.kind]
 
@@ -129,12 +127,12 @@ class Known:
 
     def suggestion(self, name):
         """Return a question for a name that is misspelt, or an empty text."""
-        head, _, rest = str(name).partition(".")
-        start = None
+        rest = str(name)[:80].partition(".")[2]
+        names = [*self.fields]
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
-            start = similar(head, BANKS)
-        found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
+            names += [f"{start}.{rest}" for start in BANKS]
+        found = similar(str(name), names)
         return f"did you mean {found!r}?" if found else ""
 
     def column(self, name):

@@ -1,25 +1,10 @@
 """Filters: which items are meant.
 
 A filter is a list of an operator and its operands, such as
-``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``:
-
-==================  ============================================================
-``|`` ``&``         any number of filters: one of them holds, all of them hold
-``!``               one filter: it does not hold
-``?``               one field: its value is true
-``missing``         one field: it has no value
-``=`` or ``==``     a field and a value: they are the same
-``!=``              a field and a value: they differ
-``<`` ``<=``        a field and a value: the field's comes first
-``>`` ``>=``        a field and a value: the field's comes last
-``=~``              a field and a regular expression, which is found in it anywhere
-``=[]``             a field and a value, which is in the field's list
-==================  ============================================================
-
-Against a size, ``"4G"`` and the like are numbers as well. Against a time, so are dates
-(``"2026-11-21"``); with an age (``"7d"``) it is the age that is compared:
-``[">", "seen_ts", "7d"]`` is what was seen more than seven days ago. How values compare is in
-:mod:`saltext.query.compare`.
+``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``: ``|`` and ``&`` have any number of
+filters, ``!`` has one; ``?`` (its value is true) and ``missing`` have one field; ``= == != < <= >
+>= =~ =[]`` have a field and a value. The page of the project explains them; how values compare is
+in :mod:`saltext.query.compare`.
 
 What is missing is neither the same nor different, neither true nor false: each test of it but
 ``missing`` is undefined, and so is its opposite. Only items for which the whole filter is true
@@ -76,7 +61,7 @@ class Filter:
         self._terms = 0
         self._test = None
         if rule is not None:
-            self._test, _ = self._compile(rule, MAX_LEVELS)
+            self._test = self._compile(rule, MAX_LEVELS)
             field, values = _one_of(rule, self._known) or (None, ())
             if field is not None and self._known.first in (field.name, field.alias_of):
                 self.names = list(dict.fromkeys(values))
@@ -99,7 +84,7 @@ class Filter:
         )
 
     def _compile(self, rule, levels):
-        """Return a function that takes an item, and how dear it is."""
+        """Return a function that takes an item."""
         if not isinstance(rule, (list, tuple)) or not rule:
             raise QueryError(
                 f"Give a filter as a list of an operator and its operands, not {rule!r:.80}."
@@ -128,12 +113,11 @@ class Filter:
                 f" not {len(operands)}."
             )
         if word == "!":
-            test, cost = self._compile(operands[0], levels - 1)
-            return _negation(test), cost
+            return _negation(self._compile(operands[0], levels - 1))
         field = self._known.get(operands[0], "Filter")
         if word == "missing":
-            _, cost = self._leaf(field, bool)
-            return _missing(field), cost
+            self._leaf(field, bool)
+            return _missing(field)
         if word == "?":
             return self._leaf(field, bool)
         value = operands[1]
@@ -145,8 +129,8 @@ class Filter:
             return self._leaf(field, _found(field, value))
         if word == "=[]":
             return self._leaf(field, _contained(field, value))
-        test, cost = self._leaf(field, _equal(field, value))
-        return (_negation(test) if word == "!=" else test), cost
+        test = self._leaf(field, _equal(field, value))
+        return _negation(test) if word == "!=" else test
 
     def _leaf(self, field, test, manager=None):
         if field not in self.fields:
@@ -159,7 +143,7 @@ class Filter:
                 return None
             return test(value) if manager is None else test(value, manager(item))
 
-        return holds, field.cost
+        return holds
 
 
 def _one_of(rule, known, levels=MAX_LEVELS):
@@ -192,12 +176,10 @@ def _one_of(rule, known, levels=MAX_LEVELS):
 # ----------------------------------------------------------------------
 
 
-def _junction(compiled, decides):
-    """Return the conjunction, or the disjunction, which True decides. It looks at what
-    is cheap first and at nothing more than it needs.
+def _junction(tests, decides):
+    """Return the conjunction, or the disjunction, which True decides. It looks at
+    nothing more than it needs.
     """
-    compiled.sort(key=operator.itemgetter(1))
-    tests = [test for test, _ in compiled]
 
     def holds(item):
         ret = not decides
@@ -209,7 +191,7 @@ def _junction(compiled, decides):
                 ret = None
         return ret
 
-    return holds, max((cost for _, cost in compiled), default=0)
+    return holds
 
 
 def _negation(test):

@@ -31,11 +31,9 @@ class Item:
 
     def document(self, bank, key):
         """Return what the query needs of a document, or None if there is none."""
-        try:
-            return self._documents[bank, key]
-        except KeyError:
-            ret = self._documents[bank, key] = self.context.read(bank, key)
-            return ret
+        if (bank, key) not in self._documents:
+            self._documents[bank, key] = self.context.read(bank, key)
+        return self._documents[bank, key]
 
     def live(self, key):
         """Return what the item's minion has answered, or why there is no answer."""

@@ -152,8 +152,7 @@ def lines(
     :param bool verbose: whether words stand for what is missing, or marks
     :param dict colours: escape sequences by name, or None for no colours
     :param int width: how wide the terminal is. If the table is wider, the values of its widest
-        columns are cut; if that is not enough, each item becomes a block with a line for each
-        field. None if there is no terminal.
+        columns are cut. None if there is no terminal.
     :param str units: see :func:`size`
     """
     fields = response["fields"]
@@ -187,15 +186,6 @@ def lines(
         widths = [min(one, _MOST_PADDED) for one in widths]
     else:
         cuts = widths = fitted(widths, width - len(widths) + 1)
-    if widths is None:
-        longest = max(map(width_of, titles))
-        for number, (texts, statuses) in enumerate(table[headers:]):
-            if number:
-                yield ""
-            for title, text, status in zip(titles, texts, statuses):
-                fill = " " * (longest - width_of(title))
-                yield f"{title}:{fill} {paint(text, status)}"
-        return
     for texts, statuses in table:
         parts = []
         for place, (text, kind) in enumerate(zip(texts, kinds)):
@@ -215,13 +205,11 @@ def lines(
 
 def fitted(widths, most):
     """Return widths of columns that are together at most ``most``: the widest ones give
-    way. None if that would leave too little of them.
+    way, but none below :data:`_LEAST_WIDTH`.
     """
-    widest = min(max(widths, default=0), max(most, 0))
-    while sum(min(one, widest) for one in widths) > most:
+    widest = max(widths)
+    while widest > _LEAST_WIDTH and sum(min(one, widest) for one in widths) > most:
         widest -= 1
-        if widest < _LEAST_WIDTH:
-            return None
     return [min(one, widest) for one in widths]
 
 
@@ -229,13 +217,8 @@ def definitions(response):
     """Return the answer to a fields query as if it was one to a data query."""
     names = ("name", "kind", "title", "doc")
     fields = [
-        {
-            "name": one,
-            "title": one.capitalize(),
-            "kind": "text",
-            "doc": one.capitalize(),
-        }
-        for one in names
+        {"name": one, "title": word, "kind": "text", "doc": word}
+        for one, word in [(one, one.capitalize()) for one in names]
     ]
     data = [
         [

@@ -1,8 +1,7 @@
 """
 What the job handler says of the jobs that wait in its queue, on a master that has one.
 
-It is asked by its runner, as people ask it, so that nothing of it is needed here; only which
-functions do not wait is looked up where it looks.
+It is asked by its runner, as people ask it, so that nothing of it is needed here.
 """
 
 import functools
@@ -11,12 +10,6 @@ from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 
 import salt.loader
 from salt.exceptions import CommandExecutionError
-
-try:
-    from salt.job_handler import config, handover
-except ImportError:
-    # a Salt without the job handler
-    config = handover = None
 
 
 def source(context):
@@ -78,12 +71,6 @@ class Queue:
         what waits of it.
         """
         return self._ask("show", jid)
-
-    def is_exempt(self, functions):
-        """Return whether a job of these functions does not wait in the queue."""
-        if not self.enabled or handover is None:
-            return not self.enabled
-        return handover.exempt(config.settings(self.opts), functions)
 
     def cancel(self, jid):
         """Take a job of ours out of the queue."""

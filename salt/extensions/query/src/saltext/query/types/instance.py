@@ -7,11 +7,8 @@ from saltext.query.field import alias, read
 from saltext.query.item import Item, ItemType, address, grain
 from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE
 
-try:
-    from salt.utils.resource_registry import RESOURCE_GRAINS_BANK as _RESOURCE_GRAINS
-except ImportError:
-    # Salt has resources since 3008
-    _RESOURCE_GRAINS = "resource_grains"
+#: The bank of what nodes tell of their resources, which Salt has since 3008.
+_RESOURCE_GRAINS = "resource_grains"
 
 #: Disks and interfaces that have fields of their own.
 DISKS = 8
@@ -197,14 +194,13 @@ _KNOWN = read(
     pnode={"host": True},
     minion={"host": True},
 )
-_INSTANCE = ItemType(
-    "instance",
-    "Virtual machines and other resources that minions manage",
-    [*_KNOWN, alias("node", _KNOWN[3])],
-    _items,
-    usual=("name", "pnode", "status", "vcpus", "oper_ram"),
-)
 
 
 def item_type():
-    return _INSTANCE
+    return ItemType(
+        "instance",
+        "Virtual machines and other resources that minions manage",
+        [*_KNOWN, alias("node", _KNOWN[3])],
+        _items,
+        usual=("name", "pnode", "status", "vcpus", "oper_ram"),
+    )

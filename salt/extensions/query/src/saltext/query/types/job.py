@@ -197,17 +197,16 @@ _KNOWN = read(
     },
     waited={"span": True},
 )
-_JOB = ItemType(
-    "job",
-    "Jobs of the master's job cache",
-    [*_KNOWN, alias("name", _KNOWN[0]), alias("jid", _KNOWN[0])],
-    _items,
-    usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
-    usual_sort="-id",
-    usual_limit=50,
-    usual_filter=["|", ["missing", "fun"], ["!", ["=~", "fun", r"^(runner|wheel)\."]]],
-)
 
 
 def item_type():
-    return _JOB
+    return ItemType(
+        "job",
+        "Jobs of the master's job cache",
+        [*_KNOWN, alias("name", _KNOWN[0]), alias("jid", _KNOWN[0])],
+        _items,
+        usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
+        usual_sort="-id",
+        usual_limit=50,
+        usual_filter=["|", ["missing", "fun"], ["!", ["=~", "fun", r"^(runner|wheel)\."]]],
+    )

@@ -86,11 +86,10 @@ def _items(context, names):
 
 _FIELDS = """
 name        Name     text      - Type, minion or master, and object of the lock
-type        Type     text      - Type of lock: file, pause, hold, state, blackout or package_state
+type        Type     text      - Type of lock: file, hold, state, blackout or package_state
 object      Object   text      - What is locked
 mode        Mode     text      - How it is locked: exclusive, hold, disabled, absent, kept or version
 owner       Owner    other     - Who holds the lock
-pending     Pending  other     - Jobs that wait for the lock
 node        Node     text      - Minion on which the lock is, if not the master
 pid         PID      number    - Process on the master that holds the lock
 alive       Alive    bool      - Whether this process exists
@@ -117,14 +116,13 @@ _KNOWN = read(
     node={"host": True},
     age={"span": True},
 )
-_LOCK = ItemType(
-    "lock",
-    "What keeps something from being done or changed",
-    [*_KNOWN, alias("minion", _KNOWN[6])],
-    _items,
-    usual=("type", "node", "object", "mode", "owner", "reason"),
-)
 
 
 def item_type():
-    return _LOCK
+    return ItemType(
+        "lock",
+        "What keeps something from being done or changed",
+        [*_KNOWN, alias("minion", _KNOWN[6])],
+        _items,
+        usual=("type", "node", "object", "mode", "owner", "reason"),
+    )

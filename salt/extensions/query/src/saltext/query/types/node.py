@@ -2,8 +2,8 @@
 
 from saltext.query import compare, dynamic
 from saltext.query.field import alias, read
-from saltext.query.item import Item, ItemType, address
-from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
+from saltext.query.item import Item, ItemType, address, grain
+from saltext.query.kinds import MISSING_UNAVAIL
 
 #: Interfaces that have fields of their own.
 NICS = 8
@@ -12,10 +12,9 @@ NICS = 8
 class Node(Item):
     """
     :ivar str name: the minion's id
-    :ivar dict own: what the query needs of its grains, once a field has read them
     """
 
-    __slots__ = ("own",)
+    __slots__ = ()
 
     def minion(self):
         """Return its id."""
@@ -30,7 +29,7 @@ class Node(Item):
         return super().live(key)
 
     def mtotal(self):
-        value = _grain("mem_total")(self)
+        value = grain(self.document("grains", self.name), "mem_total")
         # some platforms report it with a fraction
         return int(value) if isinstance(value, float) and value - value == 0 else value
 
@@ -42,21 +41,6 @@ class Node(Item):
 def _items(context, _names):
     for name in sorted(context.keys, key=compare.text_key):
         yield Node(context, name)
-
-
-def _grain(key):
-    def get(node):
-        # most of what is asked for: with grain() and document() it takes a fifth more
-        try:
-            document = node.own
-        except AttributeError:
-            document = node.own = node.document("grains", node.name)
-        if document is None:
-            return MISSING_NODATA
-        value = document.get(key)
-        return None if value == "" else value
-
-    return get
 
 
 def _last_job(place):
@@ -140,7 +124,9 @@ _KNOWN = {
             "name": lambda node: node.name,
             "key_state": lambda node: node.context.keys[node.name],
             "vinst_cnt": lambda node: node.context.source("resources").count(node.name),
-            "grains:": _grain,
+            "grains:": lambda key: lambda node: grain(
+                node.document("grains", node.name), key
+            ),
             "live:": lambda key: lambda node: node.live(key),
             "mtime:": lambda bank: lambda node: node.context.documents.updated(
                 bank, node.name
@@ -153,18 +139,17 @@ _KNOWN = {
         uptime={"span": True},
     )
 }
-_NODE = ItemType(
-    "node",
-    "Minions that have a key at this master",
-    [
-        *_KNOWN.values(),
-        *[alias(name, _KNOWN[one]) for name, one in _GRAIN_NAMES.items()],
-    ],
-    _items,
-    usual=("name", "key_state", "os", "os_release", "mtotal", "seen_ts"),
-    dynamic=dynamic.find,
-)
 
 
 def item_type():
-    return _NODE
+    return ItemType(
+        "node",
+        "Minions that have a key at this master",
+        [
+            *_KNOWN.values(),
+            *[alias(name, _KNOWN[one]) for name, one in _GRAIN_NAMES.items()],
+        ],
+        _items,
+        usual=("name", "key_state", "os", "os_release", "mtotal", "seen_ts"),
+        dynamic=dynamic.find,
+    )

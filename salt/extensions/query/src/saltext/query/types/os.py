@@ -120,33 +120,31 @@ last_ts         LastSeen       timestamp max:seen_ts        Time at which the la
 valid           Valid          bool      agree              Whether its minions agree on name, family and kernel
 """
 
-_OS = ItemType(
-    "os",
-    "Operating systems of the minions with an accepted key and grains",
-    read(
-        _FIELDS,
-        System,
-        {
-            "name": lambda system: system.name,
-            "major": _of(_major)("grain.osmajorrelease"),
-            "node_cnt": lambda system: len(system.nodes),
-            "node_list": lambda system: [node.name for node in system.nodes],
-            "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
-            "one:": _ONE,
-            "all:": _of(_all),
-            "sum:": _of(lambda values: sum(values) if values else MISSING_NODATA),
-            "min:": _of(lambda values: min(values, default=None)),
-            "max:": _of(lambda values: max(values, default=None)),
-        },
-        needs={
-            **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
-            "agree": lambda _key: _needs(*_AGREED),
-        },
-    ),
-    _items,
-    usual=("name", "node_cnt", "family", "kernel", "salt_versions"),
-)
-
 
 def item_type():
-    return _OS
+    return ItemType(
+        "os",
+        "Operating systems of the minions with an accepted key and grains",
+        read(
+            _FIELDS,
+            System,
+            {
+                "name": lambda system: system.name,
+                "major": _of(_major)("grain.osmajorrelease"),
+                "node_cnt": lambda system: len(system.nodes),
+                "node_list": lambda system: [node.name for node in system.nodes],
+                "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
+                "one:": _ONE,
+                "all:": _of(_all),
+                "sum:": _of(lambda values: sum(values) if values else MISSING_NODATA),
+                "min:": _of(lambda values: min(values, default=None)),
+                "max:": _of(lambda values: max(values, default=None)),
+            },
+            needs={
+                **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
+                "agree": lambda _key: _needs(*_AGREED),
+            },
+        ),
+        _items,
+        usual=("name", "node_cnt", "family", "kernel", "salt_versions"),
+    )

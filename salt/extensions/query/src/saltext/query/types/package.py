@@ -103,14 +103,13 @@ _KNOWN = read(
     node={"host": True},
     version={"manager": operator.attrgetter("manager")},
 )
-_PACKAGE = ItemType(
-    "package",
-    "Packages of the minions whose mine has pkg.list_pkgs or package_state.inventory",
-    [*_KNOWN, alias("minion", _KNOWN[1])],
-    _items,
-    usual=("name", "node", "version"),
-)
 
 
 def item_type():
-    return _PACKAGE
+    return ItemType(
+        "package",
+        "Packages of the minions whose mine has pkg.list_pkgs or package_state.inventory",
+        [*_KNOWN, alias("minion", _KNOWN[1])],
+        _items,
+        usual=("name", "node", "version"),
+    )
