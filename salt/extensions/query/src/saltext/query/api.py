@@ -214,9 +214,7 @@ def fields(opts, what, names=None, caller=None):
 
 
 def _valueless(query, context):
-    """Return the names of fields of sites that no item has, which may be misspelt, and
-    of similar ones.
-    """
+    """Return the fields of sites that no item has, each with a similar name or None."""
     found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
         return {}

@@ -55,9 +55,7 @@ class Documents:
 
     @functools.cached_property
     def cache(self):
-        """The cache as everybody else uses it. Setting it up takes longer than reading
-        a few files, so it is done only for drivers other than that of the file system.
-        """
+        """The cache as everybody else uses it, which takes long to set up."""
         return salt.cache.Cache(self.opts, driver=self.driver)
 
     def _place(self, bank, key):
@@ -117,9 +115,7 @@ class Documents:
         return self._own(bank, key, found, wanted)
 
     def _mapped(self, bank):
-        """Return what reads a bank of ``mmap_cache``: the driver unpacks all of each
-        document.
-        """
+        """Return a reader of a bank of ``mmap_cache``: the driver unpacks all."""
         if bank not in self._banks:
             # Salt has it since 3008
             mapped = importlib.import_module("salt.utils.mmap_cache")
@@ -142,9 +138,7 @@ class Documents:
         return {one: found[one] for one in wanted if one in found}
 
     def _is_cut(self, key):
-        """
-        Return whether a driver cuts a key, so that another one may be the same to it.
-        """
+        """Return whether a driver cuts a key, so that another one may be the same."""
         if self.driver != "mmap_cache":
             return False
         return len(key.encode("utf-8", "replace")) >= self._key_size

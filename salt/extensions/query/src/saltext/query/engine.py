@@ -111,12 +111,9 @@ class Query:
         and what comes after the first for which there is none is only counted.
         """
         caller = context.caller
-        seconds = None
-        if self.filter.patterns or (context.target is not None and caller.name):
-            seconds = search.MAX_SECONDS
-            if caller.only is not None:
-                seconds = search.MAX_MINION_SECONDS
-        with search.limited(seconds):
+        searches = self.filter.patterns or (context.target and caller.name)
+        most = search.MAX_MINION_SECONDS if caller.only else search.MAX_SECONDS
+        with search.limited(most if searches else None):
             return self._page(context, limit, offset, room)
 
     def _page(self, context, limit, offset, room):
@@ -131,10 +128,8 @@ class Query:
             items = list(items)
             if any(field.asks for field in self.sort) and context.live is None:
                 context.ask_live(one for one in items if one is not mark)
-            items = compare.ordered(
-                [(mark.values if one is mark else self._keys(one), one) for one in items],
-                self.turned,
-            )
+            pairs = [(self._keys(one), one) for one in items]
+            items = compare.ordered(pairs, self.turned)
         asks = bool(context.live_names) and context.live is None
         total, rows, kept, last, is_full = 0, [], [], None, False
         for item in items:
@@ -161,13 +156,15 @@ class Query:
         return [field.cell(item) for field in self.fields]
 
     def _keys(self, item):
+        if isinstance(item, _Mark):
+            return item.values
         return [compare.cell_key(field.cell(item)) for field in self.sort]
 
     def _token(self, item):
         """Return where to go on after an item: its name, if that says it all."""
         values = [field.cell(item) for field in self.sort]
         plain = not item.name.isdecimal() and not item.name.startswith("[")
-        if plain and not values and item.minion() in (None, item.name):
+        if plain and not values and item.minion in (None, item.name):
             return item.name
         return json.dumps([item.key(), values])
 
@@ -180,7 +177,7 @@ class Query:
             chosen = context.target.minions(context)
         found = self._listed(context, self.filter.names if only is None else [only])
         if chosen is not None:
-            found = (item for item in found if item.minion() in chosen)
+            found = (item for item in found if item.minion in chosen)
         if any(field.asks for field in self.filter.fields):
             # only the minions of those for which it may hold are asked
             found = [item for item in found if holds(item) is not False]
@@ -217,9 +214,7 @@ class Query:
 
 
 class _Mark:
-    """Stands among items after the last one of the page before, whether that is still
-    there or not. It is made of that page's ``next``.
-    """
+    """Stands among items after the last one of the page before, as ``next`` has it."""
 
     def __init__(self, query, after):
         self.query = query

@@ -16,14 +16,8 @@ import math
 import re
 import time
 
+from saltext.query import kinds
 from saltext.query.errors import QueryError, QueryRightsError, QueryStoreError
-from saltext.query.kinds import (
-    MISSING_NODATA,
-    MISSING_OFFLINE,
-    MISSING_UNAVAIL,
-    NORMAL,
-    Missing,
-)
 
 import salt.client
 import salt.exceptions
@@ -55,7 +49,7 @@ _WAITS = "the job waits in the master's queue"
 
 #: Where answers are kept in the master's cache.
 _PLACE = ("query", "live")
-_MISSING = {one.cell[0]: one for one in (MISSING_OFFLINE, MISSING_UNAVAIL)}
+_MISSING = {one.cell[0]: one for one in (kinds.MISSING_OFFLINE, kinds.MISSING_UNAVAIL)}
 
 
 def _free(answer, _jid):
@@ -106,26 +100,17 @@ class Live:
         self.age = 0
         self.cached = 0
 
-    def of_minion(self, minion, key):
-        """Return what a minion has answered, or why there is no answer."""
-        return self.answers.get((minion, key), MISSING_NODATA)
-
     def summary(self, names):
-        """
-        Return how many minions have answered, are offline, and have no answer, and why.
-        """
+        """Return how many minions answered, are offline, have no answer, and why."""
         offline = not_asked = 0
         reasons = collections.Counter()
         for minion in self.minions:
-            found = [self.of_minion(minion, key) for key in self.keys]
-            if any(one is False or one is MISSING_OFFLINE for one in found):
+            found = [self.answers.get((minion, key)) for key in self.keys]
+            if any(one is False or one is kinds.MISSING_OFFLINE for one in found):
                 offline += 1
-            elif MISSING_NODATA in found:
+            elif kinds.MISSING_NODATA in found or None in found:
                 not_asked += 1
                 reasons[self.reasons.get(minion, _LATE)] += 1
-        told = dict(reasons.most_common(_MAX_REASONS))
-        if len(reasons) > len(told):
-            told["other reasons"] = not_asked - sum(told.values())
         return {
             "fields": names,
             "answered": len(self.minions) - offline - not_asked,
@@ -133,7 +118,7 @@ class Live:
             "not_asked": not_asked,
             "cached": self.cached,
             "age": int(math.ceil(self.age)),
-            "reasons": told,
+            "reasons": dict(reasons.most_common(_MAX_REASONS)),
         }
 
 
@@ -201,15 +186,15 @@ def _ask(live, client, minions, keys):
 
 def _value(key, answers, lives, jid):
     if key == "alive":
-        return MISSING_NODATA if lives is None else lives
+        return kinds.MISSING_NODATA if lives is None else lives
     if answers is None:
-        return MISSING_OFFLINE if lives is False else MISSING_NODATA
+        return kinds.MISSING_OFFLINE if lives is False else kinds.MISSING_NODATA
     function, extract = PROBES[key]
     try:
         ret = extract(answers[function], jid)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        return MISSING_UNAVAIL
-    return ret if math.isfinite(ret) else MISSING_UNAVAIL
+        return kinds.MISSING_UNAVAIL
+    return ret if math.isfinite(ret) else kinds.MISSING_UNAVAIL
 
 
 class _Job:
@@ -327,7 +312,7 @@ class Client:
 
     def _take_back(self, job):
         """Take what still waits of a job out of the queue."""
-        state = self.queue.show(job.jid)
+        state = self.queue.ask("show", job.jid)
         if state is not None:
             waiting = state["waiting"]
             reason = waiting[0].get("reason") if waiting else None
@@ -337,7 +322,7 @@ class Client:
         if job.waits:
             # who has got it already is not known
             job.leave_out(job.waits)
-            self.queue.cancel(job.jid)
+            self.queue.ask("cancel", job.jid)
 
     def _publish(self, minions, functions):
         one = len(functions) == 1
@@ -410,9 +395,7 @@ def _down(exc):
 
 
 def _kept(context, seconds):
-    """Return what minions have answered a moment ago, for the next page and the next
-    call: by minion and piece of data the time, the status, and the value.
-    """
+    """Return kept answers, by minion and key of a probe: time, status and value."""
     try:
         found = context.documents.cache.fetch(*_PLACE) if seconds else ()
         return {
@@ -447,8 +430,9 @@ def _keep(context, live, minions, keys, seconds):
     known = _kept(context, seconds)
     for place in itertools.product(minions, keys):
         value = live.answers[place]
-        if value is not MISSING_NODATA:
-            cell = value.cell if isinstance(value, Missing) else (NORMAL, value)
+        if value is not kinds.MISSING_NODATA:
+            is_missing = isinstance(value, kinds.Missing)
+            cell = value.cell if is_missing else (kinds.NORMAL, value)
             known[place] = (context.now, *cell)
     try:
         context.documents.cache.store(*_PLACE, [[*one, *known[one]] for one in known])

@@ -50,18 +50,14 @@ def _extensions():
 
 
 def _site_folders(opts, kind):
-    """Return the folders in which a site has modules of a kind, each with what to
-    correct before anything is loaded from it, or None.
-    """
+    """Return a site's folders of a kind, each with what to correct first, or None."""
     parents = [*(opts.get("module_dirs") or ()), opts.get("extension_modules")]
     folders = [os.path.join(parent, kind) for parent in parents if parent]
     return {one: _unsafe(opts, one) for one in folders if os.path.isdir(one)}
 
 
 def _unsafe(opts, folder):
-    """Return what to correct if somebody besides root and the master's user may change
-    what is loaded from a folder, as a sentence without its end, or None.
-    """
+    """Return what to correct if others may change what is loaded here, or None."""
     trusted = {0, salt.utils.user.get_uid(opts.get("user"))}
     paths = [os.path.dirname(folder), folder]
     for parent, folders, files in os.walk(folder, followlinks=True):
@@ -127,8 +123,8 @@ def found(opts, kind, name, otherwise):
 
 
 def problems(opts, kind):
-    """Return what to correct of modules that can't be loaded, by their names, as
-    sentences without their ends. One whose ``__virtual__`` refuses it is none of them.
+    """Return what to correct, without a full stop, by the names of modules that can't be
+    loaded. One whose ``__virtual__`` refuses it is none of them.
     """
     ret = {}
     for folder, unsafe in _site_folders(opts, kind).items():

@@ -3,7 +3,6 @@
 import datetime
 import json
 import shlex
-import unicodedata
 
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
@@ -50,24 +49,8 @@ def size(mebibytes, units="h"):
     return f"{mebibytes}M"
 
 
-def width_of(text):
-    """Return how many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        (
-            0
-            if unicodedata.combining(one)
-            else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        )
-        for one in text
-    )
-
-
 def shown(text):
-    """Return a text without characters that a terminal would obey. Much of what is
-    shown was chosen by minions.
-    """
+    """Return a text without characters that a terminal would obey."""
     if text.isprintable():
         return text
     return "".join(
@@ -121,16 +104,7 @@ def known(response):
 
 def cut(text, width):
     """Return a text that is at most so wide, with ``…`` for what is cut off."""
-    if width_of(text) <= width:
-        return text
-    ret = ""
-    room = width - 1
-    for char in text:
-        room -= width_of(char)
-        if room < 0:
-            break
-        ret += char
-    return ret + "…"
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def lines(
@@ -179,7 +153,7 @@ def lines(
             yield separator.join(map(paint, texts, statuses))
         return
     columns = zip(*[texts for texts, _ in table])
-    widths = [max(map(width_of, column)) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
     if width is None:
         # one long value pads no other
         cuts = [_MOST_CUT] * len(fields)
@@ -190,7 +164,7 @@ def lines(
         parts = []
         for place, (text, kind) in enumerate(zip(texts, kinds)):
             text = cut(text, cuts[place])
-            fill = " " * (widths[place] - width_of(text))
+            fill = " " * (widths[place] - len(text))
             text = paint(text, statuses[place])
             if kind in NUMERIC and kind != "timestamp":
                 text = fill + text
@@ -207,7 +181,7 @@ def fitted(widths, most):
     """Return widths of columns that are together at most ``most``: the widest ones give
     way, but none below :data:`_LEAST_WIDTH`.
     """
-    widest = max(widths)
+    widest = max(widths, default=0)
     while widest > _LEAST_WIDTH and sum(min(one, widest) for one in widths) > most:
         widest -= 1
     return [min(one, widest) for one in widths]
@@ -280,9 +254,7 @@ def names(response, shown):
 
 
 def notes(response):
-    """Yield sentences about what an answer does not show: pages, minions that did not
-    answer, what could not be judged or read.
-    """
+    """Yield sentences about what an answer does not show."""
     if response.get("next") is not None:
         yield (
             f"{len(response['data'])} of {response['total']}"

@@ -35,7 +35,8 @@ class Queue:
     def _runner(self):
         return salt.loader.runner(self.opts, whitelist=["job_handler"])
 
-    def _ask(self, function, *args, **kwargs):
+    def ask(self, function, *args, **kwargs):
+        """Return what a function of the job handler's runner returns, or None."""
         if self._silent or not self.enabled:
             return None
         try:
@@ -50,7 +51,7 @@ class Queue:
     @functools.cached_property
     def waiting(self):
         """For each job that waits, what is known of it."""
-        found = self._ask("list", limit=None)
+        found = self.ask("list", limit=None)
         if found is None:
             return None
         ret = {}
@@ -64,14 +65,4 @@ class Queue:
     @functools.cached_property
     def status(self):
         """The figures of the job handler."""
-        return self._ask("figures")
-
-    def show(self, jid):
-        """Return what is known of a job: which minions run it, which were left out, and
-        what waits of it.
-        """
-        return self._ask("show", jid)
-
-    def cancel(self, jid):
-        """Take a job of ours out of the queue."""
-        self._ask("cancel", jid)
+        return self.ask("figures")

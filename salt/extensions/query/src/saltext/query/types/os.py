@@ -41,8 +41,8 @@ def _items(context, _names):
     context.want(["grains:osfinger", "grains:os", "grains:osrelease"])
     found = {}
     for minion in context.accepted():
-        node = saltext.query.types.node.Node(context, minion)
-        grains = node.document("grains", minion) or {}
+        node = saltext.query.types.node.Node(context, minion, minion)
+        grains = node.grains or {}
         parts = [grains[key] for key in ("os", "osrelease") if grains.get(key)]
         name = grains.get("osfinger") or "-".join(
             str(one) for one in parts if isinstance(one, (str, int, float))
@@ -55,9 +55,7 @@ def _items(context, _names):
 
 
 def _of(make):
-    """Return a function that takes the name of a field of nodes, and returns one of a
-    system: what is made of the values of its nodes.
-    """
+    """Return a function of a node's field that makes a system's value of its values."""
 
     def of_field(name):
         return lambda system: make(
