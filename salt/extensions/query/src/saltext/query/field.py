@@ -161,9 +161,8 @@ def alias(name, field):
 
 
 def read(text, items, getters, needs=None, **more):
-    """Return the fields that a table defines. Each line is a field: its name and other
-    names of it, with commas; its title; its kind; the data it needs, with commas, or a minus
-    for none; and its doc.
+    """Return the fields that a table defines. Each line is a field: its name and others
+    of it, its title, its kind, the data it needs (with commas, or a minus), and its doc.
 
     :param items: the class of the items, whose methods with the names of fields return their
         values

@@ -23,6 +23,10 @@ class Package(Item):
 
     __slots__ = ("held", "manager", "version")
 
+    def __init__(self, context, name, minion, known):
+        super().__init__(context, name, minion)
+        self.version, self.manager, self.held = known
+
     def key(self):
         """Return what tells it from all others: a minion may have several versions."""
         return [self.name, self.minion, self.version]
@@ -51,8 +55,7 @@ def _items(context, names):
             if names is not None and name not in names:
                 continue
             for version in versions:
-                one = Package(context, name, minion)
-                one.version, one.manager, one.held = version, manager, held
+                one = Package(context, name, minion, (version, manager, held))
                 if context.filter.holds(one) is not False:
                     found.append(one)
     key = compare.text_key
