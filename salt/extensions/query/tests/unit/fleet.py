@@ -192,16 +192,8 @@ def answering(answers, **more):
         waiting = None
 
         @staticmethod
-        def is_exempt(functions):
-            return not fleet.handler or all(one in fleet.exempt for one in functions)
-
-        @staticmethod
-        def show(jid):
-            return fleet.show(jid)
-
-        @staticmethod
-        def cancel(jid):
-            fleet.cancel(jid)
+        def ask(function, jid):
+            return getattr(fleet, function)(jid)
 
     class Client(saltext.query.live.Client):
         clock = staticmethod(fleet.clock)

@@ -5,7 +5,6 @@ is what Salt's interfaces give.
 
 import copy
 import os
-import time
 import types
 
 import pytest
@@ -59,17 +58,13 @@ def through_salt(monkeypatch):
 
 def test_documents(master, through_salt):
     """
-    Whole ones, some with an end, damaged ones, and what is no mapping.
+    Whole ones, damaged ones, and what is no mapping.
     """
     master.key("whole")
     master.put("grains", "whole", {"id": "whole", **GRAINS})
     master.put("mine", "whole", {"network.ip_addrs": ["10.0.0.1"]})
     if SINCE_3008 and not saltext.query.documents.BANK_FOR_EACH:
         master.put("pillar", "whole", {"role": "web", "secret": "x"})
-        for name, left in (("valid", 1000), ("expired", -1000)):
-            master.key(name)
-            envelope = {"data": {"id": name, **GRAINS}, "_expires": time.time() + left}
-            master.put("grains", name, envelope)
     master.minion("empty")
     master.key("none")
     for name, content in (

@@ -429,7 +429,7 @@ def test_a_field_that_fails_costs_a_cell(example, monkeypatch):
         ("import nonesuch_module\n", "role.py: No module named 'nonesuch_module'."),
         ("def item_type(:\n", "role.py: invalid syntax"),
         ("import sys\nsys.exit(3)\n", "role.py: 3."),
-        ("x = 1\n", "role.py: it has no item_type()."),
+        ("x = 1\n", "role.py: it has no item_type()"),
         (
             "def item_type():\n    raise ValueError('no name')\n",
             "Correct the item type role: ValueError: no name.",
@@ -464,16 +464,15 @@ def test_an_item_type_of_a_site_that_refuses_itself(tmp_path):
     (folder / "licensed.py").write_text(
         "def __virtual__():\n    return False, 'no license'\n"
     )
-    with pytest.raises(QueryError) as told:
+    with pytest.raises(QueryError, match="licensed.py: .* refuses to be loaded"):
         saltext.query.item_type({"module_dirs": [str(tmp_path)]}, "licensed")
-    assert "licensed.py: its __virtual__() refuses it, no license." in str(told.value)
 
 
 @pytest.mark.parametrize(
     "text,expected",
     [
         ("import nonesuch_module\n", "rack.py: No module named 'nonesuch_module'."),
-        ("x = 1\n", "rack.py: it has no source()."),
+        ("x = 1\n", "rack.py: it has no source()"),
         (None, "Add a module 'rack' to query_sources"),
     ],
 )

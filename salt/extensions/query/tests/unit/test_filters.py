@@ -273,25 +273,6 @@ def test_many_names_are_not():
     assert holds(rule) is False
 
 
-def test_cheap_fields_are_looked_at_first():
-    """
-    What decides without reading a document spares the reading.
-    """
-    seen = []
-
-    def get(name, value):
-        return lambda item: (seen.append(name), value)[1]
-
-    fields = table(
-        Field("dear", "Dear", "bool", "Doc", get("dear", True), needs=["live:x"]),
-        Field("read", "Read", "bool", "Doc", get("read", True), needs=["grains:x"]),
-        Field("free", "Free", "bool", "Doc", get("free", False)),
-    )
-    rule = ["&", ["=", "dear", True], ["=", "read", True], ["=", "free", True]]
-    assert Filter(rule, Known(fields)).holds(None) is False
-    assert seen == ["free"]
-
-
 def _random_rule(rand, levels):
     if levels and rand.random() < 0.6:
         word = rand.choice("|&!")

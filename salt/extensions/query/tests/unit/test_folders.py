@@ -2,7 +2,6 @@
 Whose modules are loaded: code of a site runs as the master's user.
 """
 
-import logging
 import os
 
 import pytest
@@ -47,7 +46,7 @@ def test_a_type_that_only_the_master_may_write(site):
 
 @pytest.mark.parametrize("which", ("parent", "folder", "file", "beside", "cache"))
 @pytest.mark.parametrize("mode", (0o777, 0o775, 0o757))
-def test_a_type_that_others_may_write(site, caplog, which, mode):
+def test_a_type_that_others_may_write(site, which, mode):
     """
     It is not loaded, and the error says what to change. The types of the extension stay.
     """
@@ -63,10 +62,9 @@ def test_a_type_that_others_may_write(site, caplog, which, mode):
         "cache": folder / "__pycache__",
     }[which]
     place.chmod(mode)
-    with caplog.at_level(logging.ERROR), pytest.raises(QueryError) as refused:
+    with pytest.raises(QueryError) as refused:
         saltext.query.item_type(opts, "licence")
     assert f"{place} " in str(refused.value)
-    assert f"{place} " in caplog.text
     assert saltext.query.item_type(opts, "node").name == "node"
     place.chmod(0o755)
     assert saltext.query.item_type(opts, "licence").name == "licence"

@@ -165,19 +165,6 @@ def test_titles_are_escaped():
     assert "".join(render.lines({"fields": fields, "data": []})).isprintable()
 
 
-def test_wide_characters():
-    """
-    Columns stay below each other.
-    """
-    fields = [FIELDS[0], {**FIELDS[0], "name": "b", "title": "B"}]
-    rows = [[(0, "\u4e2d\u6587"), (0, "x")], [(0, "abcd"), (0, "y")]]
-    assert list(render.lines({"fields": fields, "data": rows})) == [
-        "Name B",
-        "\u4e2d\u6587 x",
-        "abcd y",
-    ]
-
-
 @pytest.mark.parametrize(
     "units,text", (("h", "4.0G"), ("m", "4096"), ("g", "4.0"), ("t", "0.0"))
 )

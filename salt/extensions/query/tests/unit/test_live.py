@@ -113,8 +113,7 @@ def test_many_reasons(master):
     silent = {f"web{number}": f"silent for {number} s" for number in range(40)}
     with answering({}, left_out=silent, exempt=()):
         _, live = rows(master, ["mfree"])
-    assert len(live["reasons"]) == 11
-    assert sum(live["reasons"].values()) == live["not_asked"] == 40
+    assert (len(live["reasons"]), live["not_asked"]) == (10, 40)
 
 
 def test_a_slow_minion_is_not_offline(master):
@@ -191,7 +190,8 @@ def test_taking_a_job_back_takes_long(master):
 
         fleet.cancel = slow
         found, _ = rows(master, ["alive", "mfree"])
-    assert fleet.cancelled == ["1"]
+    # the ping does not wait in the queue
+    assert fleet.cancelled == ["1", "2"]
     assert found["web0"] == [(0, True), (0, 2048)]
     assert all(found[name] == [(2, None), (2, None)] for name in names(10)[1:])
 

@@ -158,7 +158,7 @@ def test_node_only_what_is_needed_is_read(master, opened):
     assert opened(cache) == [master.place("grains", "web2")]
     ask(master, "node", ["name", "os", "kernel"], limit=1, offset=1)
     assert opened(cache) == [master.place("grains", "web1")]
-    ask(master, "node", ["os"], ["&", ["=", "os", "x"], ["=~", "name", "3$"]])
+    ask(master, "node", ["os"], ["&", ["=~", "name", "3$"], ["=", "os", "x"]])
     assert opened(cache) == [master.place("grains", "web3")]
     ask(master, "node", ["os", "kernel"], ["=", "os", "Debian"])
     assert opened(cache) == [
@@ -265,15 +265,6 @@ def test_node_names_lead_nowhere_else(master, tmp_path, opened):
         context = saltext.query.context.Context(master.opts, ["grains:os"], 0)
         assert context.read("grains", name) is None
     assert str(secret) not in opened(tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(salt.cache.Cache, "list_all"), reason="since 3008")
-@pytest.mark.parametrize("master", [False], indirect=True)
-def test_node_cache_with_an_expiry(master):
-    master.key("web1")
-    document = {"data": {"os": "Debian"}, "_expires": 2**40}
-    master.put("grains", "web1", document)
-    assert ask(master, "node", ["os"]) == [[(0, "Debian")]]
 
 
 @pytest.mark.parametrize("master", [False], indirect=True)
@@ -598,16 +589,6 @@ def test_job_handler(master, handler):
     assert handler.asked == ["list", "show", "list", "show", "figures"]
 
 
-def test_functions_that_do_not_wait(master, handler):
-    """
-    A Salt without the job handler can't say which these are.
-    """
-    queue = saltext.query.sources.queue.Queue(master.opts)
-    known = saltext.query.sources.queue.handover is not None
-    assert queue.is_exempt(["test.ping", "saltutil.running"]) is known
-    assert not queue.is_exempt(["test.ping", "status.meminfo"])
-
-
 def test_no_job_handler_on_this_salt(master):
     """
     What it is told in the configuration counts for nothing then.
@@ -724,7 +705,7 @@ def test_a_lock_module_that_is_broken_is_missed(master, locks):
     assert "cage.py: No module named 'nonesuch_module'; it finds locks." in str(
         told.value
     )
-    assert ask(master, "lock", ["name"], ["=", "type", "pause"]) == []
+    assert ask(master, "lock", ["name"], ["=", "type", "none"]) == []
     names = [["=", "name", "state/web1/x"]]
     assert ask(master, "lock", ["name"], ["|", *names]) == []
 
@@ -735,19 +716,6 @@ def test_a_lock_module_that_refuses_itself_has_no_locks(master, locks):
     )
     master.extend("query_locks", "cage", text)
     assert ask(master, "lock", ["name"])
-
-
-def test_lock_pause(master, handler):
-    fields = ["name", "mode", "pending", "pid", "reason"]
-    assert ask(master, "lock", fields) == [
-        [
-            (0, "pause/master/job_handler"),
-            (0, "exclusive"),
-            (0, [JID, "20261121093000000001"]),
-            (0, 1),
-            (0, "The job handler's queue is paused"),
-        ]
-    ]
 
 
 def test_lock_and_instance_by_name(master, locks):

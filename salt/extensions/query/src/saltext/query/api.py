@@ -141,9 +141,8 @@ def count(opts, what, fields, filter_=None, sort=None, limit=None, offset=0, **m
     room = more.pop("room", None)
     plain, functions = groups.split(fields)
     if functions:
-        names = [name for _, name in functions]
-        groups.check(functions, prepare(opts, what, names).definitions())
-        fields = [*plain, *names]
+        groups.check(functions, prepare(opts, what, []).known)
+        fields = [*plain, *[name for _, name in functions]]
     found = items(opts, what, fields, filter_, **more)
     ret = Rows(groups.count(found, functions, sort))
     rows = ret["data"]
@@ -215,9 +214,7 @@ def fields(opts, what, names=None, caller=None):
 
 
 def _valueless(query, context):
-    """Return the names of fields of sites that no item has, which may be misspelt, and
-    of similar ones.
-    """
+    """Return the fields of sites that no item has, each with a similar name or None."""
     found = [field for field in query.used() if field.loose and field.is_valueless()]
     if not found or context.caller.only is not None:
         return {}

@@ -82,9 +82,7 @@ class Caller:
 
 
 class MinionCaller(Caller):
-    """A minion that calls a runner, and whose id the master has checked. It sees what
-    Salt tells it of itself.
-    """
+    """A minion whose id the master has checked; it sees what Salt tells it."""
 
     def __init__(self, only):
         self.name = self.only = only
@@ -165,9 +163,7 @@ def of_runner(opts, name):
 
 
 def _lists(opts, name):
-    """Return what is allowed in each way in which a name may have come here, and
-    whether these are all ways.
-    """
+    """Return what each way to prove a name allows, and whether these are all ways."""
     ret = []
     whole = True
     checks = salt.utils.minions.CkMinions(opts)

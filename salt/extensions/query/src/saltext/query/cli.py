@@ -13,7 +13,7 @@ import sys
 import time
 
 import saltext.query
-from saltext.query import compare, loader, render
+from saltext.query import compare, render
 
 import salt.config
 import salt.defaults.exitcodes
@@ -70,7 +70,8 @@ class SaltQuery(
     usage = "%prog [options] <type> [names]"
     description = (
         "salt-query shows what the master knows of items of one type, with the fields"
-        " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'"
+        " that are asked for. Example: salt-query node -o name,os,mtotal -F 'mtotal < 4G'."
+        " Types: instance, job, lock, node, os, package, and those that the site adds."
     )
     epilog = (
         'Filters: FIELD == VALUE, != < <= > >=, =* "web*" (pattern), =~ m/re/i (regular'
@@ -103,11 +104,7 @@ class SaltQuery(
             text(
                 short,
                 long_,
-                action="callback",
-                callback=_take_target,
-                callback_args=(type_,),
-                type="string",
-                dest="target",
+                dest=type_,
                 metavar="TARGET",
                 help=f"Which nodes to show, as Salt chooses minions: {what}.",
             )
@@ -115,13 +112,8 @@ class SaltQuery(
         text("--sort", metavar="FIELDS", help=_SORT)
         text("--count", metavar="FIELDS", help=_COUNT)
         choice("--format", default="table", choices=_FORMATS, help=_FORMAT)
-        flag(
-            "--json",
-            action="store_const",
-            const="json",
-            dest="format",
-            help="The same as --format=json.",
-        )
+        json_ = functools.partial(flag, action="store_const", const="json")
+        json_("--json", dest="format", help="The same as --format=json.")
         text("--separator", help="What to put between columns; sizes stay numbers.")
         flag("--no-headers", help="Leave out the titles.")
         choice("--units", default="h", choices=("h", "m", "g", "t"), help=_UNITS)
@@ -149,23 +141,6 @@ class SaltQuery(
         if not check_user(opts["user"]):
             self.exit(salt.defaults.exitcodes.EX_NOPERM)
         return opts
-
-    def format_description(self, formatter):
-        """Return what ``--help`` says first: also the types that there are on this master.
-        Its options are known only as far as they stand before ``--help``.
-        """
-        path = os.path.expanduser(self.values.config_dir)
-        path = os.path.join(path, self._config_filename_)
-        opts = {}
-        try:
-            # help is for everybody
-            opts = salt.config.client_config(path) if os.access(path, os.R_OK) else {}
-        except (SaltException, OSError, SystemExit):
-            pass
-        # item_types() would import twice as much of Salt
-        known = loader.names(opts, "query_types")
-        text = f"{self.description}. Types: {', '.join(known)}."
-        return formatter.format_description(text)
 
     def run(self):
         """Execute salt-query."""
@@ -252,7 +227,11 @@ class SaltQuery(
             rule = ["|", *[["=", first, name] for name in names]]
         if options.all and rule is None:
             rule = ["&"]
-        tgt_type, tgt = options.target or ("glob", None)
+        given = [(one[2], getattr(options, one[2])) for one in _TARGETS]
+        given = [(tgt_type, tgt) for tgt_type, tgt in given if tgt is not None]
+        if len(given) > 1:
+            self.error("give one target; -C combines several")
+        tgt_type, tgt = given[0] if given else ("glob", None)
         offset = options.offset
         offset = int(offset) if offset.lstrip("-").isdecimal() else offset
         more = {"tgt": tgt, "tgt_type": tgt_type, "offset": offset, "live": {}}
@@ -329,12 +308,6 @@ class SaltQuery(
             )
         for line in lines:
             sys.stdout.write(line + "\n")
-
-
-def _take_target(option, _text, value, parser, type_):
-    if parser.values.target is not None:
-        parser.error("give one target; -C combines several")
-    setattr(parser.values, option.dest, (type_, value))
 
 
 def main():

@@ -77,9 +77,7 @@ def same(found, wanted):
 
 
 def order(found, wanted):
-    """Return a number below, at or above 0 as a value comes before, with or after what
-    is wanted, or None if they have no order.
-    """
+    """Return a number below, at or above 0 as ``found`` comes before, with or after."""
     if is_number(found) and isinstance(wanted, str):
         wanted = numeral(wanted)
     elif isinstance(found, str) and is_number(wanted):
@@ -113,9 +111,7 @@ def leading(name):
 
 
 def names(given):
-    """
-    Return names that are given with commas between them as a list; anything else as it is.
-    """
+    """Return names with commas between them as a list; anything else as it is."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",") if name.strip()]
     return given
@@ -148,15 +144,16 @@ def split(sort):
 
 
 def ordered(decorated, turned):
-    """Return pairs of the keys of something, and of the thing, in the order of the
-    keys, of which each may be turned round.
+    """Return things in the order of their keys, of which each may be turned round.
+
+    :param decorated: pairs of the keys of a thing, and of the thing
     """
     for place in reversed(range(len(turned))):
         there = [one for one in decorated if one[0][place] is not None]
         gone = [one for one in decorated if one[0][place] is None]
         there.sort(key=lambda one, at=place: one[0][at], reverse=turned[place])
         decorated = there + gone
-    return decorated
+    return [thing for _, thing in decorated]
 
 
 def cell_key(cell):
@@ -165,9 +162,7 @@ def cell_key(cell):
     return None if status else sort_key(value)
 
 
-# ----------------------------------------------------------------------
 # Versions of packages, in the order of the package manager
-# ----------------------------------------------------------------------
 
 
 def version_order(manager, found, wanted):

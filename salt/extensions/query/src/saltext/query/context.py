@@ -24,11 +24,8 @@ class Context:
     :ivar Filter filter: the query's filter, for item types that can do with less of it
     :ivar Live live: what minions have answered, or None if they have not been asked
     :ivar list live_names: the names of the columns that ask minions
-    :ivar list absent: names of items that were asked for and are not there
-    :ivar int left_out: how many items are not those that people want to see
-    :ivar int undecided: how many items could not be judged
-    :ivar int untold: how many minions have not told what it takes to find their items
-    :ivar set too_large: items and fields whose values are larger than answers may have
+
+    ``absent`` and the counts are for what :func:`saltext.query.items` returns.
     """
 
     def __init__(self, opts, needs, now, caller=None, target=None, live=None):
@@ -88,7 +85,7 @@ class Context:
 
     def ask_live(self, items):
         """Ask the minions of these items for what the query needs of them."""
-        minions = dict.fromkeys(item.minion() for item in items)
+        minions = dict.fromkeys(item.minion for item in items)
         minions = [one for one in minions if self.keys.get(one) == "accepted"]
         # it imports half of Salt
         live = importlib.import_module("saltext.query.live")

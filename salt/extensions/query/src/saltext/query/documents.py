@@ -22,11 +22,10 @@ log = logging.getLogger(__name__)
 #: By which function virtual machines are in the mine.
 VM_INFO = "virt.vm_info"
 
-_FAILURES = (OSError, SaltCacheError, KeyError)
+_FAILURES = (OSError, SaltCacheError, KeyError, ImportError)
 
 # the drivers whose files are read directly
 _DIRECT = ("localfs",)
-_ENVELOPE = {"data", "_expires"}
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
 BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
@@ -56,9 +55,7 @@ class Documents:
 
     @functools.cached_property
     def cache(self):
-        """The cache as everybody else uses it. Setting it up takes longer than reading
-        a few files, so it is done only for drivers other than that of the file system.
-        """
+        """The cache as everybody else uses it, which takes long to set up."""
         return salt.cache.Cache(self.opts, driver=self.driver)
 
     def _place(self, bank, key):
@@ -91,40 +88,22 @@ class Documents:
         if place is None:
             return None
         try:
-            if self.driver in _DIRECT:
-                return self._fetch_file(*place, wanted)
             return self._fetch(*place, wanted)
-        except (ValueError, SaltDeserializationError, *_FAILURES) as exc:
-            damaged = isinstance(exc, (ValueError, SaltDeserializationError))
-            in_map = self.driver == "mmap_cache" and "deserialise" in str(exc)
-            if not damaged and not in_map:
-                raise self.files.failed(exc) from exc
+        except (ValueError, SaltDeserializationError) as exc:
             self.files.damaged(f"The document of {key} in the bank {bank}", exc)
             return None
-
-    def _fetch_file(self, bank, key, inside, wanted):
-        more = wanted
-        if wanted is not None and inside is None:
-            more = wanted | _ENVELOPE
-        ret = self.files.project(self._path(bank, key), more, inside)
-        if ret is None or inside is not None or _ENVELOPE & (wanted or set()):
-            return ret
-        if ret.keys() == _ENVELOPE:
-            # somebody has set an expiry
-            return self._fetch(bank, key, None, wanted)
-        return ret
+        except _FAILURES as exc:
+            raise self.files.failed(exc) from exc
 
     def _fetch(self, bank, key, inside, wanted):
-        mapped = None
-        if self.driver == "mmap_cache" and inside is None and wanted is not None:
-            mapped = self._mapped(bank)
-        if mapped is not None:
-            raw = mapped.get(key)
+        if self.driver in _DIRECT:
+            return self.files.project(self._path(bank, key), wanted, inside)
+        if self.driver == "mmap_cache":
+            raw = self._mapped(bank).get(key)
             if raw in (None, True, b"\x80"):
                 return None
-            found = project(raw, wanted | {"id"} | _ENVELOPE)
-            if found.keys() != _ENVELOPE or _ENVELOPE & wanted:
-                return self._own(bank, key, found, wanted)
+            found = project(raw, None if wanted is None else wanted | {"id"})
+            return self._own(bank, key, found, wanted)
         found = self.cache.fetch(bank, key)
         if isinstance(found, dict) and any(isinstance(one, bytes) for one in found):
             # where one value is no UTF-8, Salt's drivers give all of it as bytes
@@ -136,14 +115,10 @@ class Documents:
         return self._own(bank, key, found, wanted)
 
     def _mapped(self, bank):
-        """Return what reads a bank of the driver ``mmap_cache``, which unpacks all of
-        each document. None if this Salt does not have it.
-        """
+        """Return a reader of a bank of ``mmap_cache``: the driver unpacks all."""
         if bank not in self._banks:
-            try:
-                mapped = importlib.import_module("salt.utils.mmap_cache")
-            except ImportError:
-                return None
+            # Salt has it since 3008
+            mapped = importlib.import_module("salt.utils.mmap_cache")
             self._banks[bank] = mapped.MmapCache(
                 os.path.join(self._root, bank, ".mmap_cache.idx"),
                 size=self.opts.get("mmap_cache_size", 1_000_000),
@@ -163,9 +138,7 @@ class Documents:
         return {one: found[one] for one in wanted if one in found}
 
     def _is_cut(self, key):
-        """
-        Return whether a driver cuts a key, so that another one may be the same to it.
-        """
+        """Return whether a driver cuts a key, so that another one may be the same."""
         if self.driver != "mmap_cache":
             return False
         return len(key.encode("utf-8", "replace")) >= self._key_size

@@ -4,6 +4,7 @@ Items come one after the other, and only what is asked for of them stays in memo
 """
 
 import json
+import math
 import time
 
 from saltext.query import compare, filters, search
@@ -80,7 +81,7 @@ class Query:
         ret = Context(opts, needs, clock(), **more)
         self._check_rights(ret)
         ret.filter = self.filter
-        ret.live_names = [field.name for field in self.fields if _asks([field])]
+        ret.live_names = [field.name for field in self.fields if field.asks]
         return ret
 
     def _check_rights(self, context):
@@ -110,12 +111,9 @@ class Query:
         and what comes after the first for which there is none is only counted.
         """
         caller = context.caller
-        seconds = None
-        if self.filter.patterns or (context.target is not None and caller.name):
-            seconds = search.MAX_SECONDS
-            if caller.only is not None:
-                seconds = search.MAX_MINION_SECONDS
-        with search.limited(seconds):
+        searches = self.filter.patterns or (context.target and caller.name)
+        most = search.MAX_MINION_SECONDS if caller.only else search.MAX_SECONDS
+        with search.limited(most if searches else None):
             return self._page(context, limit, offset, room)
 
     def _page(self, context, limit, offset, room):
@@ -124,64 +122,49 @@ class Query:
             items = sorted(items, key=lambda item: self.place(item.name))
         mark = None
         if isinstance(offset, str):
-            mark, offset = _Mark(self, offset), 0
+            mark, offset = _Mark(self, offset), math.inf
             items = mark.put_into(items)
-        # rows are smaller than what has been read for them
-        rows_first = bool(self.sort) and limit is None and room is None
-        rows_first = rows_first and not context.live_names
         if self.sort:
-            if _asks(self.sort) and context.live is None:
-                items = list(items)
+            items = list(items)
+            if any(field.asks for field in self.sort) and context.live is None:
                 context.ask_live(one for one in items if one is not mark)
-            pairs = [
-                (
-                    mark.values if item is mark else self._keys(item),
-                    self._row(item) if rows_first and item is not mark else item,
-                )
-                for item in items
-            ]
-            ordered = compare.ordered(pairs, self.turned)
-            items = (item for _, item in ordered)
+            pairs = [(self._keys(one), one) for one in items]
+            items = compare.ordered(pairs, self.turned)
         asks = bool(context.live_names) and context.live is None
-        end = None if limit is None else offset + limit
-        total = seen = 0
-        rows, kept, last, is_full = [], [], None, False
-        is_open = mark is None
+        total, rows, kept, last, is_full = 0, [], [], None, False
         for item in items:
             if item is mark:
-                is_open = True
+                offset = total
                 continue
             total += 1
-            seen += is_open
-            is_full = is_full or (end is not None and seen > end)
-            if not is_open or seen <= offset or is_full:
+            if total <= offset or is_full:
                 continue
-            row = item if rows_first else self._row(item)
-            if room is not None and not room(row):
-                is_full = True
-                continue
-            last = item
-            rows.append(row)
-            if asks:
-                kept.append(item)
+            row = None if len(rows) == limit else self._row(item)
+            is_full = row is None or (room is not None and not room(row))
+            if not is_full:
+                rows.append(row)
+                last = item
+                if asks:
+                    kept.append(item)
         if kept:
             # asked for at once, and only of those that are on the page
             context.ask_live(kept)
             rows = [*map(self._row, kept)]
-        goes_on = last is not None and seen > offset + len(rows)
-        return rows, total, self._token(last) if goes_on else None
+        return rows, total, self._token(last) if last is not None and is_full else None
 
     def _row(self, item):
         return [field.cell(item) for field in self.fields]
 
     def _keys(self, item):
+        if isinstance(item, _Mark):
+            return item.values
         return [compare.cell_key(field.cell(item)) for field in self.sort]
 
     def _token(self, item):
         """Return where to go on after an item: its name, if that says it all."""
         values = [field.cell(item) for field in self.sort]
         plain = not item.name.isdecimal() and not item.name.startswith("[")
-        if plain and not values and item.minion() in (None, item.name):
+        if plain and not values and item.minion in (None, item.name):
             return item.name
         return json.dumps([item.key(), values])
 
@@ -194,8 +177,8 @@ class Query:
             chosen = context.target.minions(context)
         found = self._listed(context, self.filter.names if only is None else [only])
         if chosen is not None:
-            found = (item for item in found if item.minion() in chosen)
-        if _asks(self.filter.fields):
+            found = (item for item in found if item.minion in chosen)
+        if any(field.asks for field in self.filter.fields):
             # only the minions of those for which it may hold are asked
             found = [item for item in found if holds(item) is not False]
             context.ask_live(found)
@@ -231,9 +214,7 @@ class Query:
 
 
 class _Mark:
-    """Stands among items after the last one of the page before, whether that is still
-    there or not. It is made of that page's ``next``.
-    """
+    """Stands among items after the last one of the page before, as ``next`` has it."""
 
     def __init__(self, query, after):
         self.query = query
@@ -266,11 +247,6 @@ class _Mark:
             yield item
         if not is_in:
             yield self
-
-
-def _asks(fields):
-    """Return whether one of these fields asks minions."""
-    return any(field.cost == 2 for field in fields)
 
 
 def check_paging(limit, offset):

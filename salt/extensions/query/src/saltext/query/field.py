@@ -7,20 +7,13 @@ import logging
 import re
 import typing
 
+from saltext.query import kinds
 from saltext.query.errors import QueryError, QueryStoreError
-from saltext.query.kinds import (
-    BANKS,
-    KINDS,
-    MISSING_UNAVAIL,
-    NORMAL,
-    UNKNOWN,
-    Missing,
-    is_large,
-)
+from saltext.query.kinds import NORMAL, Missing
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN = Missing(UNKNOWN)
+_UNKNOWN = Missing(kinds.UNKNOWN)
 _RULES = {
     "name": re.compile(r"[a-z0-9/._]+"),
     "title": re.compile(r"\S+"),
@@ -47,8 +40,7 @@ class Field:
         versions its values have
 
     :cvar bool loose: whether its kind is known of its values only
-    :ivar int cost: how dear it is: 0 is in a listing, 1 in a document per item, 2 asks
-        minions. Filters look at cheap fields first.
+    :ivar bool asks: whether it asks minions
     :ivar str alias_of: the name of the field that it is another name of, or None
     """
 
@@ -66,15 +58,13 @@ class Field:
 
     def __post_init__(self):
         self.needs = tuple(self.needs)
-        asks = any(need.startswith("live:") for need in self.needs)
-        self.cost = 2 if asks else 1 if self.needs else 0
+        self.asks = any(need.startswith("live:") for need in self.needs)
         self.alias_of = None
-        self._check = KINDS[self.kind]
+        self._check = kinds.KINDS[self.kind]
 
     def cell(self, item):
-        """Return the cell of an item. Much of what is asked for comes from minions, who
-        may send anything: what is not of the field's kind is not passed on, and data
-        that nobody thought of costs a cell, not the whole answer.
+        """Return the cell of an item. Minions may send anything: what is not of the
+        field's kind is not passed on, and an error costs a cell, not the whole answer.
         """
         try:
             value = self.get(item)
@@ -87,9 +77,9 @@ class Field:
             return value.cell
         if value is not None and self._check(value):
             return (NORMAL, value)
-        if is_large(value):
+        if kinds.is_large(value):
             item.context.too_large.add((id(item), self.name))
-        return MISSING_UNAVAIL.cell
+        return kinds.MISSING_UNAVAIL.cell
 
     def definition(self):
         """Return what clients get to know."""
@@ -101,16 +91,16 @@ class Known:
 
     :param dict fields: those that all know, by name
     :param callable dynamic: finds others, see :class:`saltext.query.item.ItemType`
-    :param dict kinds: the kinds of the fields of this site, by name
+    :param dict site_kinds: the kinds of the fields of this site, by name
 
     :ivar str first: the name of the field that is the items' name
     """
 
-    def __init__(self, fields, dynamic=None, kinds=None):
+    def __init__(self, fields, dynamic=None, site_kinds=None):
         self.fields = fields
         self.first = next(iter(fields), None)
         self._dynamic = dynamic
-        self._kinds = kinds or {}
+        self._site_kinds = site_kinds or {}
         self._made = {}
 
     def get(self, name, purpose):
@@ -129,12 +119,12 @@ class Known:
 
     def suggestion(self, name):
         """Return a question for a name that is misspelt, or an empty text."""
-        head, _, rest = str(name).partition(".")
-        start = None
+        rest = str(name)[:80].partition(".")[2]
+        names = [*self.fields]
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
-            start = similar(head, BANKS)
-        found = f"{start}.{rest:.80}" if start else similar(str(name), self.fields)
+            names += [f"{start}.{rest}" for start in kinds.BANKS]
+        found = similar(str(name), names)
         return f"did you mean {found!r}?" if found else ""
 
     def column(self, name):
@@ -149,7 +139,7 @@ class Known:
             return None
         ret = self.fields.get(name) or self._made.get(name)
         if ret is None and self._dynamic is not None:
-            ret = self._dynamic(name, self._kinds)
+            ret = self._dynamic(name, self._site_kinds)
             if ret is not None:
                 self._made[name] = ret
         return ret
@@ -171,8 +161,8 @@ def alias(name, field):
 
 
 def read(text, items, getters, needs=None, **more):
-    """Return the fields that a table defines. Each line is a field: its name, its
-    title, its kind, the data it needs (with commas, or a minus for none), and its doc.
+    """Return the fields that a table defines. Each line is a field: its name and others
+    of it, its title, its kind, the data it needs (with commas, or a minus), and its doc.
 
     :param items: the class of the items, whose methods with the names of fields return their
         values
@@ -186,7 +176,8 @@ def read(text, items, getters, needs=None, **more):
     """
     ret = []
     for line in text.strip().splitlines():
-        name, title, kind, wanted, doc = line.split(None, 4)
+        names, title, kind, wanted, doc = line.split(None, 4)
+        name, *others = names.split(",")
         source, _, key = wanted.partition(",")[0].partition(":")
         get = getters.get(name) or getattr(items, name, None)
         if not callable(get):
@@ -194,7 +185,8 @@ def read(text, items, getters, needs=None, **more):
         wanted = [] if wanted == "-" else wanted.split(",")
         if needs and source in needs:
             wanted = needs[source](key) if callable(needs[source]) else needs[source]
-        ret.append(Field(name, title, kind, doc, get, wanted, **more.get(name, {})))
+        found = Field(name, title, kind, doc, get, wanted, **more.get(name, {}))
+        ret += [found, *[alias(one, found) for one in others]]
     return ret
 
 

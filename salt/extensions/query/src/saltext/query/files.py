@@ -17,11 +17,8 @@ log = logging.getLogger(__name__)
 MAX_DOCUMENT = 64 * 1024 * 1024
 
 _CHUNK = 65536
-# a named pipe does not keep the query waiting; Windows has neither flag nor need
-_FLAGS = os.O_RDONLY
-for _flag in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK"):
-    _FLAGS |= getattr(os, _flag, 0)
-
+# a named pipe does not keep the query waiting
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 _READING = {
     "raw": False,

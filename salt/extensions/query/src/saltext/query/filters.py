@@ -1,25 +1,10 @@
 """Filters: which items are meant.
 
 A filter is a list of an operator and its operands, such as
-``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``:
-
-==================  ============================================================
-``|`` ``&``         any number of filters: one of them holds, all of them hold
-``!``               one filter: it does not hold
-``?``               one field: its value is true
-``missing``         one field: it has no value
-``=`` or ``==``     a field and a value: they are the same
-``!=``              a field and a value: they differ
-``<`` ``<=``        a field and a value: the field's comes first
-``>`` ``>=``        a field and a value: the field's comes last
-``=~``              a field and a regular expression, which is found in it anywhere
-``=[]``             a field and a value, which is in the field's list
-==================  ============================================================
-
-Against a size, ``"4G"`` and the like are numbers as well. Against a time, so are dates
-(``"2026-11-21"``); with an age (``"7d"``) it is the age that is compared:
-``[">", "seen_ts", "7d"]`` is what was seen more than seven days ago. How values compare is in
-:mod:`saltext.query.compare`.
+``["&", ["=", "os", "Debian"], ["<", "mtotal", 4096]]``: ``|`` and ``&`` have any number of
+filters, ``!`` has one; ``?`` (its value is true) and ``missing`` have one field; ``= == != < <= >
+>= =~ =[]`` have a field and a value. The page of the project explains them; how values compare is
+in :mod:`saltext.query.compare`.
 
 What is missing is neither the same nor different, neither true nor false: each test of it but
 ``missing`` is undefined, and so is its opposite. Only items for which the whole filter is true
@@ -53,7 +38,13 @@ _OPERANDS = {
     **dict.fromkeys(("!", "?", "missing"), 1),
     **dict.fromkeys((*_EQUAL, "!=", *_ORDER, "=~", "=[]"), 2),
 }
-_WORDS = {"text": "a string", "bool": "true or false"}
+_WORDS = {"text": "a string", "bool": "true or false", "other": "what JSON can write"}
+# the kinds of fields that some operators take
+_FIELDS = {
+    **dict.fromkeys(_ORDER, ("text", *sorted(kinds.NUMERIC))),
+    "=~": ("text",),
+    "=[]": ("other",),
+}
 
 
 class Filter:
@@ -76,21 +67,17 @@ class Filter:
         self._terms = 0
         self._test = None
         if rule is not None:
-            self._test, _ = self._compile(rule, MAX_LEVELS)
+            self._test = self._compile(rule, MAX_LEVELS)
             field, values = _one_of(rule, self._known) or (None, ())
             if field is not None and self._known.first in (field.name, field.alias_of):
                 self.names = list(dict.fromkeys(values))
 
     def holds(self, item):
-        """Return whether an item is meant: True, False, or None if what it takes to
-        know is missing.
-        """
+        """Return True, False, or None if what it takes to know is missing."""
         return True if self._test is None else self._test(item)
 
     def lacks_data(self, item):
-        """Return whether a field that the filter looks at has no data of an item, or
-        what is too long to be searched here.
-        """
+        """Return whether a field has no data, or a text is too long to be searched."""
         cells = [field.cell(item) for field in self.fields]
         most = search.MAX_THREAD_TEXT
         return any(
@@ -99,7 +86,7 @@ class Filter:
         )
 
     def _compile(self, rule, levels):
-        """Return a function that takes an item, and how dear it is."""
+        """Return a function that takes an item."""
         if not isinstance(rule, (list, tuple)) or not rule:
             raise QueryError(
                 f"Give a filter as a list of an operator and its operands, not {rule!r:.80}."
@@ -128,25 +115,29 @@ class Filter:
                 f" not {len(operands)}."
             )
         if word == "!":
-            test, cost = self._compile(operands[0], levels - 1)
-            return _negation(test), cost
+            return _negation(self._compile(operands[0], levels - 1))
         field = self._known.get(operands[0], "Filter")
         if word == "missing":
-            _, cost = self._leaf(field, bool)
-            return _missing(field), cost
+            self._leaf(field, bool)
+            return _missing(field)
         if word == "?":
             return self._leaf(field, bool)
         value = operands[1]
+        taken = _FIELDS.get(word, kinds.KINDS)
+        if field.kind not in taken and not field.loose:
+            raise QueryError(
+                f"Use {word!r} with fields of the kinds {', '.join(taken)}: the field"
+                f" {field.name!r} is of the kind {field.kind!r}."
+            )
         if word in _ORDER:
-            test = _ordered(field, value, _ORDER[word])
-            return self._leaf(field, test, field.manager)
+            return self._leaf(field, _ordered(field, value, word), field.manager)
         if word == "=~":
             self.patterns.append(value)
             return self._leaf(field, _found(field, value))
         if word == "=[]":
-            return self._leaf(field, _contained(field, value))
-        test, cost = self._leaf(field, _equal(field, value))
-        return (_negation(test) if word == "!=" else test), cost
+            return self._leaf(field, _contained(_checked(field, value, "other")))
+        test = self._leaf(field, _equal(field, value))
+        return _negation(test) if word == "!=" else test
 
     def _leaf(self, field, test, manager=None):
         if field not in self.fields:
@@ -159,13 +150,11 @@ class Filter:
                 return None
             return test(value) if manager is None else test(value, manager(item))
 
-        return holds, field.cost
+        return holds
 
 
 def _one_of(rule, known, levels=MAX_LEVELS):
-    """Return the field and the values of a filter that only asks whether one field is
-    one of several values, or None.
-    """
+    """Return the field and the values of a filter for one of these values, or None."""
     if not isinstance(rule, (list, tuple)) or not rule or levels == 0:
         return None
     if rule[0] == "|" and len(rule) > 1:
@@ -187,17 +176,11 @@ def _one_of(rule, known, levels=MAX_LEVELS):
     return field, [rule[2]]
 
 
-# ----------------------------------------------------------------------
 # Three-valued logic: True, False, and None for what can't be known
-# ----------------------------------------------------------------------
 
 
-def _junction(compiled, decides):
-    """Return the conjunction, or the disjunction, which True decides. It looks at what
-    is cheap first and at nothing more than it needs.
-    """
-    compiled.sort(key=operator.itemgetter(1))
-    tests = [test for test, _ in compiled]
+def _junction(tests, decides):
+    """Return the conjunction, or the disjunction, which True decides."""
 
     def holds(item):
         ret = not decides
@@ -209,7 +192,7 @@ def _junction(compiled, decides):
                 ret = None
         return ret
 
-    return holds, max((cost for _, cost in compiled), default=0)
+    return holds
 
 
 def _negation(test):
@@ -228,18 +211,15 @@ def _missing(field):
     return holds
 
 
-# ----------------------------------------------------------------------
-# Comparisons. Each of these takes a field and a value, and returns a function of the
-# field's value.
-# ----------------------------------------------------------------------
+# Comparisons: each returns a function of the field's value
 
 
-def _checked(field, value):
+def _checked(field, value, kind=None):
     """Return a value in the field's own terms.
 
     :raises QueryError: if it is of another kind
     """
-    kind = field.kind
+    kind = kind or field.kind
     if kind in kinds.NUMERIC:
         found = None
         if isinstance(value, str):
@@ -261,12 +241,8 @@ def _checked(field, value):
 
 def _equal(field, value):
     if field.loose or field.kind == "other":
-        if not kinds.is_kind("other", value):
-            raise QueryError(
-                f"Compare the field {field.name!r} with what JSON can write, not with"
-                f" {value!r:.80}."
-            )
-        return lambda found: compare.same(found, value)
+        wanted = _checked(field, value, "other")
+        return lambda found: compare.same(found, wanted)
     value = _checked(field, value)
     if field.host:
         return _equal_to_any(field, [value])
@@ -283,13 +259,9 @@ def _equal_to_any(field, values):
     return lambda found: any(test(found) for test in tests)
 
 
-def _ordered(field, value, decide):
+def _ordered(field, value, word):
+    decide = _ORDER[word]
     if not field.loose:
-        if field.kind not in kinds.NUMERIC and field.kind != "text":
-            raise QueryError(
-                f"Ask for the order of texts and numbers only: the field {field.name!r}"
-                f" is of the kind {field.kind!r}."
-            )
         if field.kind == "timestamp" and isinstance(value, str):
             age = human.seconds(value)
             if age is not None:
@@ -305,30 +277,11 @@ def _ordered(field, value, decide):
 
 
 def _found(field, value):
-    if field.kind != "text" and not field.loose:
-        raise QueryError(
-            f"Use '=~' with fields of the kind 'text' only: the field"
-            f" {field.name!r} is of the kind {field.kind!r}."
-        )
-    if not isinstance(value, str):
-        raise QueryError(
-            f"Compare the field {field.name!r} by '=~' with a string, not with"
-            f" {value!r:.80}."
-        )
-    pattern = search.compiled(value)
+    pattern = search.compiled(_checked(field, value, "text"))
     return lambda found: pattern(found) if isinstance(found, str) else None
 
 
-def _contained(field, value):
-    if field.kind != "other":
-        raise QueryError(
-            "Use '=[]' with lists only, which are of the kind 'other': the field"
-            f" {field.name!r} is of the kind {field.kind!r}."
-        )
-    if not kinds.is_kind("other", value):
-        raise QueryError(
-            f"Look in a list for what JSON can write, not for {value!r:.80}."
-        )
+def _contained(value):
     same = compare.same
     return lambda found: (
         any(same(one, value) for one in found)

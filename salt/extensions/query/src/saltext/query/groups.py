@@ -30,19 +30,16 @@ def split(names):
     return plain, [match.groups() for _, match in found if match is not None]
 
 
-def check(functions, definitions):
+def check(functions, known):
     """
-    :raises QueryError: if there is a sum or a mean of what is no number
+    :param Known known: the fields that there are
+    :raises QueryError: if there is no such field, or a sum or a mean of what is no number
     """
-    for (function, name), one in zip(functions, definitions):
-        if one["kind"] == "unknown":
+    for function, name in functions:
+        kind = known.get(name, f"Make the {function}").kind
+        if function in ("sum", "avg") and kind not in (*NUMERIC, "other"):
             raise QueryError(
-                f"Give {function}() a field that exists, not {name!r:.80}."
-            )
-        if function in ("sum", "avg") and one["kind"] not in (*NUMERIC, "other"):
-            raise QueryError(
-                f"Give {function}() a field of numbers: {name} is of the kind"
-                f" {one['kind']!r}."
+                f"Give {function}() a field of numbers: {name} is of the kind {kind!r}."
             )
 
 
@@ -95,11 +92,10 @@ def count(response, functions=(), sort=None):
             )
     places = [names.index(name) for name, _ in wanted]
     found = [([compare.cell_key(row[place]) for place in places], row) for row in rows]
-    found = compare.ordered(found, [turned for _, turned in wanted])
     return {
         **response,
         "fields": fields,
-        "data": [row for _, row in found],
+        "data": compare.ordered(found, [turned for _, turned in wanted]),
         "counted": len(response["data"]),
     }
 

@@ -74,9 +74,5 @@ def given(opts, what, name, query, arguments):
 
 
 def refusal(found):
-    """Return the sentence with which the runner has refused a query, or None: an answer
-    is no sentence.
-
-    :param found: what the runner has returned
-    """
+    """Return the sentence with which a runner that returned this refused, or None."""
     return found if isinstance(found, str) else None

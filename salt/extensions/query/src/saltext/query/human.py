@@ -10,9 +10,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 
 
 def size(text):
-    """
-    Return a size in mebibytes, or None if the text is none: ``4G``, ``512M``, ``1.5T``.
-    """
+    """Return a size such as ``4G`` or ``1.5T`` in mebibytes, or None."""
     match = _SIZE.fullmatch(text)
     if match is None:
         return None
@@ -20,17 +18,13 @@ def size(text):
 
 
 def seconds(text):
-    """Return a span of time in seconds, or None if the text is none: ``90s``, ``5m``,
-    ``12h``, ``7d``, ``2w``, ``1y``.
-    """
+    """Return a span of time such as ``90s``, ``5m`` or ``7d`` in seconds, or None."""
     match = _AGE.fullmatch(text)
     return None if match is None else float(match.group(1)) * _SECONDS[match.group(2)]
 
 
 def date(text):
-    """Return a date in seconds since the epoch, or None if the text is none:
-    ``2026-11-21``, ``2026-11-21T09:30`` or with seconds, in the time of this machine.
-    """
+    """Return a date of this time zone in seconds since the epoch, or None."""
     try:
         return datetime.datetime.fromisoformat(text.strip()).timestamp()
     except (OverflowError, ValueError):

@@ -8,26 +8,22 @@ from saltext.query.kinds import MISSING_NODATA, MISSING_PENDING, MISSING_UNAVAIL
 
 
 class Item:
-    """One thing that is asked about. It reads what is asked for when it is asked for,
-    and once.
+    """One thing that is asked about, of which what is asked for is read once.
+
+    :ivar str minion: the id of the minion to ask about it, or None
     """
 
-    __slots__ = ("_documents", "context", "name")
+    __slots__ = ("_documents", "context", "minion", "name")
 
-    def __init__(self, context, name):
+    def __init__(self, context, name, minion=None):
         self.context = context
         self.name = name
+        self.minion = minion
         self._documents = {}
 
-    def minion(self):
-        """Return the id of the minion to ask about it, or None."""
-        return
-
     def key(self):
-        """
-        Return what tells it from all others of its type: texts, the first is its name.
-        """
-        return [self.name, self.minion() or ""]
+        """Return texts that tell it from all others, of which the first is its name."""
+        return [self.name, self.minion or ""]
 
     def document(self, bank, key):
         """Return what the query needs of a document, or None if there is none."""
@@ -42,7 +38,7 @@ class Item:
         live = self.context.live
         if live is None:
             return MISSING_PENDING
-        return live.of_minion(self.minion(), key)
+        return live.answers.get((self.minion, key), MISSING_NODATA)
 
 
 @dataclasses.dataclass

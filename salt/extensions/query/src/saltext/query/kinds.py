@@ -106,9 +106,7 @@ NUMERIC = frozenset(("number", "unit", "float", "timestamp"))
 
 
 def is_kind(kind, value):
-    """Return whether ``value`` is of ``kind``. Kinds that are not known are like
-    ``other``.
-    """
+    """Return whether a value is of a kind; an unknown kind is like ``other``."""
     return KINDS.get(kind, _is_other)(value)
 
 

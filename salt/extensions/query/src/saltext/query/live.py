@@ -10,18 +10,14 @@ The option ``query`` of the master has the limits, see :data:`DEFAULTS`.
 """
 
 import collections
+import itertools
 import logging
 import math
 import re
 import time
 
+from saltext.query import kinds
 from saltext.query.errors import QueryError, QueryRightsError, QueryStoreError
-from saltext.query.kinds import (
-    MISSING_NODATA,
-    MISSING_OFFLINE,
-    MISSING_UNAVAIL,
-    Missing,
-)
 
 import salt.client
 import salt.exceptions
@@ -53,7 +49,7 @@ _WAITS = "the job waits in the master's queue"
 
 #: Where answers are kept in the master's cache.
 _PLACE = ("query", "live")
-_MISSING = {one.cell[0]: one for one in (MISSING_OFFLINE, MISSING_UNAVAIL)}
+_MISSING = {one.cell[0]: one for one in (kinds.MISSING_OFFLINE, kinds.MISSING_UNAVAIL)}
 
 
 def _free(answer, _jid):
@@ -104,26 +100,17 @@ class Live:
         self.age = 0
         self.cached = 0
 
-    def of_minion(self, minion, key):
-        """Return what a minion has answered, or why there is no answer."""
-        return self.answers.get((minion, key), MISSING_NODATA)
-
     def summary(self, names):
-        """
-        Return how many minions have answered, are offline, and have no answer, and why.
-        """
+        """Return how many minions answered, are offline, have no answer, and why."""
         offline = not_asked = 0
         reasons = collections.Counter()
         for minion in self.minions:
-            found = [self.of_minion(minion, key) for key in self.keys]
-            if any(one is False or one is MISSING_OFFLINE for one in found):
+            found = [self.answers.get((minion, key)) for key in self.keys]
+            if any(one is False or one is kinds.MISSING_OFFLINE for one in found):
                 offline += 1
-            elif MISSING_NODATA in found:
+            elif kinds.MISSING_NODATA in found or None in found:
                 not_asked += 1
                 reasons[self.reasons.get(minion, _LATE)] += 1
-        told = dict(reasons.most_common(_MAX_REASONS))
-        if len(reasons) > len(told):
-            told["other reasons"] = not_asked - sum(told.values())
         return {
             "fields": names,
             "answered": len(self.minions) - offline - not_asked,
@@ -131,7 +118,7 @@ class Live:
             "not_asked": not_asked,
             "cached": self.cached,
             "age": int(math.ceil(self.age)),
-            "reasons": told,
+            "reasons": dict(reasons.most_common(_MAX_REASONS)),
         }
 
 
@@ -166,7 +153,8 @@ def ask(context, minions, keys):
     if left:
         with Client(context, settings["live_timeout"]) as client:
             _ask(live, client, left, keys)
-        _keep(context, live, left, keys, seconds)
+        if seconds:
+            _keep(context, live, left, keys, seconds)
     return live
 
 
@@ -176,9 +164,10 @@ def _ask(live, client, minions, keys):
     first = client.job(minions, [PROBES[key][0] for key in others])
     silent = [minion for minion in minions if minion not in first.answers]
     ping = None
-    if silent and client.queue.is_exempt([_PING]):
+    if silent:
         try:
-            ping = client.job(silent, [_PING])
+            # in the master's queue it would be no help
+            ping = client.job(silent, [_PING], waits=False)
         except QueryStoreError as exc:
             if not first.answers:
                 raise
@@ -197,15 +186,15 @@ def _ask(live, client, minions, keys):
 
 def _value(key, answers, lives, jid):
     if key == "alive":
-        return MISSING_NODATA if lives is None else lives
+        return kinds.MISSING_NODATA if lives is None else lives
     if answers is None:
-        return MISSING_OFFLINE if lives is False else MISSING_NODATA
+        return kinds.MISSING_OFFLINE if lives is False else kinds.MISSING_NODATA
     function, extract = PROBES[key]
     try:
         ret = extract(answers[function], jid)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
-        return MISSING_UNAVAIL
-    return ret if math.isfinite(ret) else MISSING_UNAVAIL
+        return kinds.MISSING_UNAVAIL
+    return ret if math.isfinite(ret) else kinds.MISSING_UNAVAIL
 
 
 class _Job:
@@ -288,23 +277,20 @@ class Client:
     def __exit__(self, *exc_info):
         self._client.destroy()
 
-    def job(self, minions, functions):
+    def job(self, minions, functions, waits=True):
         """Run functions on minions, and return the job when all have answered, or its
         time is up.
 
+        :param bool waits: whether to follow it while it waits in the master's queue
         :raises QueryRightsError: if the master does not let these functions be run
         :raises QueryStoreError: if the master does not answer
         """
         job = _Job(minions, functions)
-        try:
-            published = self._publish(minions, functions)
-        except _QUEUE_FULL as exc:
-            job.leave_out(str(exc))
+        published = self._publish(minions, functions)
+        job.jid = published.get("jid")
+        if job.jid in (None, "", "0"):
+            job.leave_out(published.get("refused") or _NOT_SENT)
             return job
-        if not published or published.get("jid") in (None, "", "0"):
-            job.leave_out(_NOT_SENT)
-            return job
-        job.jid = published["jid"]
         known = published.get("minions")
         if isinstance(known, list) and known:
             job.leave_out(_NOT_SENT, job.missing.difference(known))
@@ -312,7 +298,8 @@ class Client:
         if isinstance(state, dict):
             job.read(state.get("excluded"), state.get("waiting"), state.get("reason"))
         try:
-            self._follow(job)
+            if waits or not job.waits:
+                self._follow(job)
         except QueryStoreError:
             if not job.answers:
                 raise
@@ -325,7 +312,7 @@ class Client:
 
     def _take_back(self, job):
         """Take what still waits of a job out of the queue."""
-        state = self.queue.show(job.jid)
+        state = self.queue.ask("show", job.jid)
         if state is not None:
             waiting = state["waiting"]
             reason = waiting[0].get("reason") if waiting else None
@@ -335,7 +322,7 @@ class Client:
         if job.waits:
             # who has got it already is not known
             job.leave_out(job.waits)
-            self.queue.cancel(job.jid)
+            self.queue.ask("cancel", job.jid)
 
     def _publish(self, minions, functions):
         one = len(functions) == 1
@@ -348,8 +335,8 @@ class Client:
                 timeout=max(1, int(self.seconds)),
                 listen=True,
             )
-        except _QUEUE_FULL:
-            raise
+        except _QUEUE_FULL as exc:
+            return {"refused": str(exc)}
         except (
             salt.exceptions.AuthenticationError,
             salt.exceptions.AuthorizationError,
@@ -407,58 +394,47 @@ def _down(exc):
     )
 
 
-def _stored(context, seconds):
-    """Return what minions have answered a moment ago, for the next page and the next
-    call: by piece of data and minion the time, why there is no value, and the value.
-    """
+def _kept(context, seconds):
+    """Return kept answers, by minion and key of a probe: time, status and value."""
     try:
-        found = context.documents.cache.fetch(*_PLACE) if seconds else {}
+        found = context.documents.cache.fetch(*_PLACE) if seconds else ()
         return {
-            key: {
-                minion: (then, missing, value)
-                for minion, (then, missing, value) in minions.items()
-                if 0 <= context.now - then <= seconds
-            }
-            for key, minions in (found or {}).items()
+            (minion, key): (then, status, value)
+            for minion, key, then, status, value in found
+            if 0 <= context.now - then <= seconds
         }
-    except (OSError, salt.exceptions.SaltException, ValueError) as exc:
+    except (OSError, salt.exceptions.SaltException, TypeError, ValueError) as exc:
         log.warning("Could not read what minions have answered before: %s", exc)
-    except (AttributeError, TypeError):
-        # of another version
-        pass
     return {}
 
 
 def _take(context, live, minions, keys, seconds):
     """Take what is known of minions, and return the others."""
     left = []
-    known = _stored(context, seconds)
+    known = _kept(context, seconds)
     for minion in minions:
-        found = [known.get(key, {}).get(minion) for key in keys]
+        found = [known.get((minion, key)) for key in keys]
         if None in found:
             left.append(minion)
             continue
-        for key, (then, missing, value) in zip(keys, found):
+        for key, (then, status, value) in zip(keys, found):
             live.age = max(live.age, context.now - then)
-            live.answers[minion, key] = _MISSING[missing] if missing else value
+            live.answers[minion, key] = _MISSING.get(status, value)
         live.cached += 1
     return left
 
 
 def _keep(context, live, minions, keys, seconds):
     """Keep answers, and forget those that are too old: not what nobody was asked."""
-    if not seconds:
-        return
     # another query may have asked meanwhile
-    known = _stored(context, seconds)
-    for key in keys:
-        for minion in minions:
-            value = live.answers[minion, key]
-            missing = value.cell[0] if isinstance(value, Missing) else 0
-            if value is not MISSING_NODATA:
-                entry = context.now, missing, None if missing else value
-                known.setdefault(key, {})[minion] = entry
+    known = _kept(context, seconds)
+    for place in itertools.product(minions, keys):
+        value = live.answers[place]
+        if value is not kinds.MISSING_NODATA:
+            is_missing = isinstance(value, kinds.Missing)
+            cell = value.cell if is_missing else (kinds.NORMAL, value)
+            known[place] = (context.now, *cell)
     try:
-        context.documents.cache.store(*_PLACE, known)
+        context.documents.cache.store(*_PLACE, [[*one, *known[one]] for one in known])
     except (OSError, salt.exceptions.SaltException) as exc:
         log.warning("Could not keep what minions have answered: %s", exc)

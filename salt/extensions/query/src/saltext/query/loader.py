@@ -9,32 +9,23 @@ Modules run as the master's user. So those below :conf_master:`module_dirs` and
 :conf_master:`extension_modules` are loaded only from a folder that belongs, with all that
 is in it, to root or to the master's user, and that nobody else may write.
 
-query_types
-    A module with ``item_type()``, which returns a :class:`saltext.query.item.ItemType`.
-    The name of the module is what a request asks for.
-
-query_sources
-    A module with ``source(context)``, which returns whatever its item types ask for by
-    :meth:`saltext.query.context.Context.source`. It is made once for each query.
-
-query_locks
-    A module with ``locks(context)``, which yields locks as dictionaries whose keys are
-    names of fields of the type ``lock``. What it reads of minions' documents, it asks for by
-    :meth:`saltext.query.context.Context.want`.
+A module of ``query_types`` has ``item_type()``, which returns a
+:class:`saltext.query.item.ItemType`; the name of the module is what a request asks for. One of
+``query_sources`` has ``source(context)``, which returns what item types ask for by
+:meth:`saltext.query.context.Context.source`. One of ``query_locks`` has ``locks(context)``, which
+yields dictionaries whose keys are names of fields of the type ``lock``; what it reads of minions'
+documents, it asks for by :meth:`saltext.query.context.Context.want`.
 """
 
 import functools
-import logging
 import os
-import stat
 
 from saltext.query.errors import QueryError
 
+import salt.loader
 import salt.loader.lazy
 import salt.utils.entrypoints
 import salt.utils.user
-
-log = logging.getLogger(__name__)
 
 #: By kind: in which folder of this package its own modules are, and the function of each.
 KINDS = {
@@ -52,47 +43,32 @@ def _extensions():
     """Return the folders of the Salt extensions that are installed."""
     ret = []
     for entry_point in salt.utils.entrypoints.iter_entry_points("salt.loader"):
-        try:
-            package = entry_point.load()
-        except Exception as exc:  # pylint: disable=broad-except
-            log.error("Could not load the extension %s: %s", entry_point.name, exc)
-            continue
-        # one that names a function has no folder of its own
-        ret.extend(getattr(package, "__path__", ()))
+        with salt.loader.catch_entry_points_exception(entry_point):
+            # one that names a function has no folder of its own
+            ret += getattr(entry_point.load(), "__path__", ())
     return ret
 
 
 def _site_folders(opts, kind):
-    """Return the folders in which a site has modules of a kind, each with what to
-    correct before anything is loaded from it, or None.
-    """
+    """Return a site's folders of a kind, each with what to correct first, or None."""
     parents = [*(opts.get("module_dirs") or ()), opts.get("extension_modules")]
     folders = [os.path.join(parent, kind) for parent in parents if parent]
     return {one: _unsafe(opts, one) for one in folders if os.path.isdir(one)}
 
 
 def _unsafe(opts, folder):
-    """Return what to correct if somebody besides root and the master's user may change
-    what is loaded from a folder, as a sentence without its end, or None.
-    """
+    """Return what to correct if others may change what is loaded here, or None."""
     trusted = {0, salt.utils.user.get_uid(opts.get("user"))}
-    seen = set()
-    parent = os.path.dirname(folder)
-    todo = [parent, folder]
-    while todo:
-        path = todo.pop()
+    paths = [os.path.dirname(folder), folder]
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        paths += [os.path.join(parent, one) for one in (*folders, *files)]
+    for path in paths:
         try:
             # of what a link leads to
             found = os.stat(path)
-            inside = []
-            if stat.S_ISDIR(found.st_mode) and path != parent:
-                inside = [entry.path for entry in os.scandir(path)]
         except OSError:
             # what can't be read can't be loaded either
             continue
-        if (found.st_dev, found.st_ino) in seen:
-            continue
-        seen.add((found.st_dev, found.st_ino))
         if found.st_uid not in trusted:
             return (
                 f"Give {path} to root or to the master's user: it has to belong to one of"
@@ -100,7 +76,6 @@ def _unsafe(opts, folder):
             )
         if found.st_mode & 0o022:
             return f"Take from others the right to write {path} (chmod go-w)"
-        todo += inside
     return None
 
 
@@ -110,16 +85,12 @@ def modules(opts, kind):
     folders = [folder for folder, unsafe in site.items() if unsafe is None]
     folders += [os.path.join(folder, kind) for folder in _extensions()]
     folders.append(os.path.join(os.path.dirname(__file__), KINDS[kind][0]))
-    folders = tuple(one for one in dict.fromkeys(folders) if os.path.isdir(one))
-    known = folders, *site.items()
+    known = tuple(one for one in dict.fromkeys(folders) if os.path.isdir(one))
     if known not in _LOADERS:
-        for folder, unsafe in site.items():
-            if unsafe is not None:
-                log.error("%s; until then no module of %s is loaded.", unsafe, folder)
         # a dictionary of options need not be whole, as in the documentation's examples
         opts = {"optimization_order": [0, 1, 2], **opts}
         _LOADERS[known] = salt.loader.lazy.LazyLoader(
-            list(folders), opts, tag=kind, pack={"__context__": {}}
+            list(known), opts, tag=kind, pack={"__context__": {}}
         )
     return _LOADERS[known]
 
@@ -139,31 +110,27 @@ def found(opts, kind, name, otherwise):
     :raises QueryError: if there is none, or it is wrong
     """
     loaded = modules(opts, kind)
-    function = KINDS[kind][1]
-    if isinstance(name, str) and "." not in name:
-        if f"{name}.{function}" in loaded:
-            return loaded[f"{name}.{function}"]
-        reason = f"it has no {function}()"
-        if name in loaded.missing_modules:
-            refusal = loaded.missing_modules[name] or "for no reason"
-            reason = f"its __virtual__() refuses it, {refusal}"
-        if name in loaded.file_mapping:
-            otherwise = f"Correct {loaded.file_mapping[name][0]}: {reason}."
-        wrong = problems(opts, kind)
-        if name in wrong:
-            otherwise = f"{wrong[name]}."
+    name, function = str(name), KINDS[kind][1]
+    if f"{name}.{function}" in loaded:
+        return loaded[f"{name}.{function}"]
+    wrong = problems(opts, kind)
+    if name in wrong:
+        otherwise = f"{wrong[name]}."
+    elif name in loaded.file_mapping:
+        path = loaded.file_mapping[name][0]
+        otherwise = f"Correct {path}: it has no {function}(), or refuses to be loaded."
     raise QueryError(otherwise)
 
 
 def problems(opts, kind):
-    """Return what to correct of modules that can't be loaded, by their names, as
-    sentences without their ends. One whose ``__virtual__`` refuses it is none of them.
+    """Return what to correct, without a full stop, by the names of modules that can't be
+    loaded. One whose ``__virtual__`` refuses it is none of them.
     """
     ret = {}
     for folder, unsafe in _site_folders(opts, kind).items():
         if unsafe is not None:
-            inside = [one for one in os.listdir(folder) if not one.startswith("_")]
-            ret.update(dict.fromkeys([one.partition(".")[0] for one in inside], unsafe))
+            names_ = [one.partition(".")[0] for one in os.listdir(folder)]
+            ret.update(dict.fromkeys(names_, unsafe))
     loaded = modules(opts, kind)
     for name, reason in loaded.missing_modules.items():
         if isinstance(reason, BaseException):

@@ -3,7 +3,6 @@
 import datetime
 import json
 import shlex
-import unicodedata
 
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
@@ -50,24 +49,8 @@ def size(mebibytes, units="h"):
     return f"{mebibytes}M"
 
 
-def width_of(text):
-    """Return how many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        (
-            0
-            if unicodedata.combining(one)
-            else 2 if unicodedata.east_asian_width(one) in "WF" else 1
-        )
-        for one in text
-    )
-
-
 def shown(text):
-    """Return a text without characters that a terminal would obey. Much of what is
-    shown was chosen by minions.
-    """
+    """Return a text without characters that a terminal would obey."""
     if text.isprintable():
         return text
     return "".join(
@@ -121,16 +104,7 @@ def known(response):
 
 def cut(text, width):
     """Return a text that is at most so wide, with ``…`` for what is cut off."""
-    if width_of(text) <= width:
-        return text
-    ret = ""
-    room = width - 1
-    for char in text:
-        room -= width_of(char)
-        if room < 0:
-            break
-        ret += char
-    return ret + "…"
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def lines(
@@ -152,8 +126,7 @@ def lines(
     :param bool verbose: whether words stand for what is missing, or marks
     :param dict colours: escape sequences by name, or None for no colours
     :param int width: how wide the terminal is. If the table is wider, the values of its widest
-        columns are cut; if that is not enough, each item becomes a block with a line for each
-        field. None if there is no terminal.
+        columns are cut. None if there is no terminal.
     :param str units: see :func:`size`
     """
     fields = response["fields"]
@@ -180,27 +153,18 @@ def lines(
             yield separator.join(map(paint, texts, statuses))
         return
     columns = zip(*[texts for texts, _ in table])
-    widths = [max(map(width_of, column)) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
     if width is None:
         # one long value pads no other
         cuts = [_MOST_CUT] * len(fields)
         widths = [min(one, _MOST_PADDED) for one in widths]
     else:
         cuts = widths = fitted(widths, width - len(widths) + 1)
-    if widths is None:
-        longest = max(map(width_of, titles))
-        for number, (texts, statuses) in enumerate(table[headers:]):
-            if number:
-                yield ""
-            for title, text, status in zip(titles, texts, statuses):
-                fill = " " * (longest - width_of(title))
-                yield f"{title}:{fill} {paint(text, status)}"
-        return
     for texts, statuses in table:
         parts = []
         for place, (text, kind) in enumerate(zip(texts, kinds)):
             text = cut(text, cuts[place])
-            fill = " " * (widths[place] - width_of(text))
+            fill = " " * (widths[place] - len(text))
             text = paint(text, statuses[place])
             if kind in NUMERIC and kind != "timestamp":
                 text = fill + text
@@ -215,13 +179,11 @@ def lines(
 
 def fitted(widths, most):
     """Return widths of columns that are together at most ``most``: the widest ones give
-    way. None if that would leave too little of them.
+    way, but none below :data:`_LEAST_WIDTH`.
     """
-    widest = min(max(widths, default=0), max(most, 0))
-    while sum(min(one, widest) for one in widths) > most:
+    widest = max(widths, default=0)
+    while widest > _LEAST_WIDTH and sum(min(one, widest) for one in widths) > most:
         widest -= 1
-        if widest < _LEAST_WIDTH:
-            return None
     return [min(one, widest) for one in widths]
 
 
@@ -229,13 +191,8 @@ def definitions(response):
     """Return the answer to a fields query as if it was one to a data query."""
     names = ("name", "kind", "title", "doc")
     fields = [
-        {
-            "name": one,
-            "title": one.capitalize(),
-            "kind": "text",
-            "doc": one.capitalize(),
-        }
-        for one in names
+        {"name": one, "title": word, "kind": "text", "doc": word}
+        for one, word in [(one, one.capitalize()) for one in names]
     ]
     data = [
         [
@@ -297,9 +254,7 @@ def names(response, shown):
 
 
 def notes(response):
-    """Yield sentences about what an answer does not show: pages, minions that did not
-    answer, what could not be judged or read.
-    """
+    """Yield sentences about what an answer does not show."""
     if response.get("next") is not None:
         yield (
             f"{len(response['data'])} of {response['total']}"

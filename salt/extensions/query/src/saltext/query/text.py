@@ -8,9 +8,6 @@ Filters as people write them::
 The page of the project and ``salt-query --help`` list the operators. After a regular
 expression in ``m/re/``, ``i`` ignores case and ``s`` lets ``.`` be a newline; any of
 ``/ # @ , ! |`` may enclose it.
-
-Values are sizes such as ``4G``, dates, ages such as ``7d``, numbers, ``true``, ``false``, strings in
-double or single quotes, and words without blanks as they are.
 """
 
 import fnmatch
@@ -102,9 +99,7 @@ class _Parser:
         return ret
 
     def take(self, what):
-        """
-        Return the kind and the text of the next token, which has to be a word or a string.
-        """
+        """Return the kind and the text of the next token: a word or a string."""
         found = self.kind, self.token
         is_reserved = self.kind == "word" and self.token in _RESERVED
         if self.kind not in ("word", "string") or is_reserved:

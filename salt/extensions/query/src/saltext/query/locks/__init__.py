@@ -7,9 +7,7 @@ def of_minion(minion, name, **more):
 
 
 def grains(context, name):
-    """
-    Yield the id of each minion with an accepted key, a grain of it, and when it told that.
-    """
+    """Yield each accepted minion that has a grain, the grain, and when it told that."""
     context.want([f"grains:{name}"])
     for minion in context.accepted():
         found = (context.read("grains", minion) or {}).get(name)

@@ -43,9 +43,7 @@ def locks(context):
 
 
 def split(text):
-    """Return the name and the version of a package, or None for the version: from such
-    as ``vim-enhanced-2:8.0.1763-19.el8.*``.
-    """
+    """Return the name and the version, or None, of ``vim-2:8.0.1763-19.el8.*``."""
     match = _EVR.fullmatch(text)
     if match is None:
         return text, None
@@ -54,9 +52,7 @@ def split(text):
 
 
 def _held(found):
-    """Yield the name and the version of each package that is held, whichever form the
-    function has.
-    """
+    """Yield the name and the version of each package that is held."""
     if isinstance(found, dict) and isinstance(found.get("packages"), dict):
         # of package_state.inventory
         for name, entry in found["packages"].items():

@@ -18,17 +18,11 @@ from saltext.query.kinds import PENDING, UNAVAIL
 
 import salt.payload
 
-#: How much of what an event may carry is used for rows.
+#: How much of what an event may carry is used for the request, the definitions and rows.
 _SHARE = 0.8
-
-#: What is to be left of it for the answer, unless an event may carry even less.
-_LEAST = 65536
 
 #: How much larger a value of a minion may be than what stands for it before.
 _ANSWER = 10
-
-#: What an answer takes besides its rows and the definitions.
-_FRAME = 4096
 
 
 def _caller():
@@ -143,7 +137,7 @@ def _most(*request):
     """Return how large the answer to a request may be, which is in the same event."""
     share = int(__opts__.get("max_event_size", 1048576) * _SHARE)
     ret = share - len(salt.payload.dumps(request))
-    if ret < min(_LEAST, share // 2):
+    if ret < share // 12:
         raise QueryError("Give a shorter filter: it comes back with each answer.")
     return ret
 
@@ -152,9 +146,7 @@ class _Room:
     """How much room for rows there is in the event of an answer."""
 
     def __init__(self, most, definitions):
-        self.left = (
-            most - len(salt.payload.dumps(definitions)) - min(_FRAME, most // 20)
-        )
+        self.left = most - len(salt.payload.dumps(definitions))
         self.whole = self.left
 
     def __call__(self, row):

@@ -52,9 +52,7 @@ def _each(outcome):
 
 
 class LocalJobs:
-    """The jobs of the returner ``local_cache``, each of which is a folder. What is not
-    asked for is not read.
-    """
+    """The jobs of the returner ``local_cache``, each of which is a folder."""
 
     def __init__(self, opts, parent):
         self.root = os.path.join(opts["cachedir"], "jobs")
@@ -118,16 +116,12 @@ class LocalJobs:
         )
 
     def result(self, jid, minion):
-        """
-        Return the return code and the success of a minion that has returned, or None.
-        """
+        """Return the return code and the success of a minion's return, or None."""
         path = f"{self.folder(jid)}/{minion}/return.p"
         return self.files.project(path, {"retcode", "success"})
 
     def results(self, jid):
-        """
-        Return the result of each minion that has returned, None where it can't be read.
-        """
+        """Return the result of each minion that has returned, None if it is damaged."""
         return {minion: self.result(jid, minion) for minion in self.returned(jid)}
 
     def ended(self, jid):
@@ -141,9 +135,7 @@ class LocalJobs:
 
 
 class ReturnerJobs:
-    """The jobs of any other returner that the master keeps its jobs in: the methods are
-    those of :class:`LocalJobs`.
-    """
+    """The jobs of any other returner, with the methods of :class:`LocalJobs`."""
 
     def __init__(self, opts):
         self.name = opts["master_job_cache"]

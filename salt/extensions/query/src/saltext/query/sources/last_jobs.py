@@ -7,10 +7,6 @@ from saltext.query.sources.job_cache import has_failed, started
 MAX_JOBS = 10_000
 
 
-def source(context):
-    return LastJobs(context)
-
-
 def is_highstate(load):
     """Return whether a job is a highstate, and no test of one."""
     functions, args = load.get("fun"), load.get("arg")
@@ -27,37 +23,31 @@ def is_highstate(load):
     return False
 
 
-class LastJobs:
-    """The last jobs of each minion."""
-
-    def __init__(self, context):
-        jobs = context.source("job_cache")
-        wanted = {one.partition(".")[0] for one in context.wanted.get("last_jobs", ())}
-        missing = {what: set(context.accepted()) for what in wanted}
-        self._found = {what: {} for what in wanted}
-        for jid in sorted(map(str, jobs.ids()), reverse=True)[:MAX_JOBS]:
-            if not any(missing.values()):
-                break
-            load = jobs.load(jid, {"fun", "arg"}) or {}
-            function = load.get("fun")
-            if isinstance(function, list):
-                function = ",".join(map(str, function))
-            known = {"jid": jid, "fun": function, "start": started(jid)}
-            returned = set(jobs.returned(jid))
-            minions = returned.union(jobs.minions(jid) or ())
-            for what in wanted:
-                if what == "highstate" and not is_highstate(load):
-                    continue
-                for minion in missing[what] & minions:
-                    result = "missing"
-                    if minion in returned:
-                        result = jobs.result(jid, minion)
-                        if result is not None:
-                            result = "failed" if has_failed(result) else "success"
-                    self._found[what][minion] = {**known, "result": result}
-                missing[what] -= minions
-
-    def of_minion(self, minion, what):
-        """Return what is known of the last job, or highstate, of a minion."""
-        never = {"result": "never"} if what == "highstate" else {}
-        return self._found[what].get(minion, never)
+def source(context):
+    """Return what is known of the last job, and highstate, of each minion that had one."""
+    jobs = context.source("job_cache")
+    wanted = {one.partition(".")[0] for one in context.wanted.get("last_jobs", ())}
+    missing = {what: set(context.accepted()) for what in wanted}
+    found = {what: {} for what in wanted}
+    for jid in sorted(map(str, jobs.ids()), reverse=True)[:MAX_JOBS]:
+        if not any(missing.values()):
+            break
+        load = jobs.load(jid, {"fun", "arg"}) or {}
+        function = load.get("fun")
+        if isinstance(function, list):
+            function = ",".join(map(str, function))
+        known = {"jid": jid, "fun": function, "start": started(jid)}
+        returned = set(jobs.returned(jid))
+        minions = returned.union(jobs.minions(jid) or ())
+        for what in wanted:
+            if what == "highstate" and not is_highstate(load):
+                continue
+            for minion in missing[what] & minions:
+                result = "missing"
+                if minion in returned:
+                    result = jobs.result(jid, minion)
+                    if result is not None:
+                        result = "failed" if has_failed(result) else "success"
+                found[what][minion] = {**known, "result": result}
+            missing[what] -= minions
+    return found

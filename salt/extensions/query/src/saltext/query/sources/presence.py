@@ -24,16 +24,13 @@ class Presence:
     def __init__(self, context):
         self.context = context
         opts = context.opts
-        # None if the master keeps no grains to compare addresses with
-        self.addresses = None
-        if opts.get("minion_data_cache", True):
-            port = int(opts["publish_port"])
-            self.addresses = set(salt.utils.network.local_port_tcp(port))
-            if opts.get("detect_remote_minions"):
-                port = opts["remote_minions_port"]
-                self.addresses |= salt.utils.network.remote_port_tcp(port)
+        port = int(opts["publish_port"])
+        self.addresses = set(salt.utils.network.local_port_tcp(port))
+        if opts.get("detect_remote_minions"):
+            port = opts["remote_minions_port"]
+            self.addresses |= salt.utils.network.remote_port_tcp(port)
         # behind the loopback may be any minion on this machine
-        self.told = (self.addresses or set()) - {"127.0.0.1", "::1"}
+        self.told = self.addresses - {"127.0.0.1", "::1"}
 
     @functools.cached_property
     def _owners(self):
@@ -45,14 +42,10 @@ class Presence:
         return ret
 
     def is_connected(self, grains):
-        """
-        Return whether the minion with these addresses is connected, or that this can't be told.
-        """
+        """Return whether the minion with these grains is connected, if known."""
         own = _own(grains)
-        if self.addresses is None or not (self.addresses or own):
-            return MISSING_NODATA
         if not self.addresses:
-            return False
+            return False if own else MISSING_NODATA
         found = self.told.intersection(own)
         return any(self._owners[one] == 1 for one in found) or MISSING_NODATA
 

@@ -1,8 +1,7 @@
 """
 What the job handler says of the jobs that wait in its queue, on a master that has one.
 
-It is asked by its runner, as people ask it, so that nothing of it is needed here; only which
-functions do not wait is looked up where it looks.
+It is asked by its runner, as people ask it, so that nothing of it is needed here.
 """
 
 import functools
@@ -11,12 +10,6 @@ from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 
 import salt.loader
 from salt.exceptions import CommandExecutionError
-
-try:
-    from salt.job_handler import config, handover
-except ImportError:
-    # a Salt without the job handler
-    config = handover = None
 
 
 def source(context):
@@ -42,7 +35,8 @@ class Queue:
     def _runner(self):
         return salt.loader.runner(self.opts, whitelist=["job_handler"])
 
-    def _ask(self, function, *args, **kwargs):
+    def ask(self, function, *args, **kwargs):
+        """Return what a function of the job handler's runner returns, or None."""
         if self._silent or not self.enabled:
             return None
         try:
@@ -57,7 +51,7 @@ class Queue:
     @functools.cached_property
     def waiting(self):
         """For each job that waits, what is known of it."""
-        found = self._ask("list", limit=None)
+        found = self.ask("list", limit=None)
         if found is None:
             return None
         ret = {}
@@ -71,20 +65,4 @@ class Queue:
     @functools.cached_property
     def status(self):
         """The figures of the job handler."""
-        return self._ask("figures")
-
-    def show(self, jid):
-        """Return what is known of a job: which minions run it, which were left out, and
-        what waits of it.
-        """
-        return self._ask("show", jid)
-
-    def is_exempt(self, functions):
-        """Return whether a job of these functions does not wait in the queue."""
-        if not self.enabled or handover is None:
-            return not self.enabled
-        return handover.exempt(config.settings(self.opts), functions)
-
-    def cancel(self, jid):
-        """Take a job of ours out of the queue."""
-        self._ask("cancel", jid)
+        return self.ask("figures")

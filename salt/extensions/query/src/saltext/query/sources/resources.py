@@ -36,9 +36,7 @@ class Instances:
         return registry.get_registry(opts)
 
     def mine(self, minion, *functions):
-        """
-        Return what a minion has put into the mine by each of these functions, or None.
-        """
+        """Return what a minion has in the mine for each of these functions, or None."""
         document = self.context.read("mine", minion) or {}
         unwrapped = dynamic.unwrapped
         return [unwrapped(document.get(function)) for function in functions]

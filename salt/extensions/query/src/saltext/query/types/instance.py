@@ -3,15 +3,12 @@
 import operator
 
 from saltext.query import compare, documents, human
-from saltext.query.field import alias, read
+from saltext.query.field import read
 from saltext.query.item import Item, ItemType, address, grain
 from saltext.query.kinds import MISSING_NODATA, MISSING_OFFLINE
 
-try:
-    from salt.utils.resource_registry import RESOURCE_GRAINS_BANK as _RESOURCE_GRAINS
-except ImportError:
-    # Salt has resources since 3008
-    _RESOURCE_GRAINS = "resource_grains"
+#: The bank of what nodes tell of their resources, which Salt has since 3008.
+_RESOURCE_GRAINS = "resource_grains"
 
 #: Disks and interfaces that have fields of their own.
 DISKS = 8
@@ -26,31 +23,23 @@ _MINE = f"mine:{documents.VM_INFO}"
 class Instance(Item):
     """
     :ivar str name: its type, a colon and its id
-    :ivar str node: the id of the minion that manages it
     :ivar dict info: what its node says of it, or None
     """
 
-    __slots__ = ("id", "info", "node", "type")
+    __slots__ = ("id", "info", "type")
 
     def __init__(self, context, type_, id_, node, info=None):
-        super().__init__(context, f"{type_}:{id_}")
+        super().__init__(context, f"{type_}:{id_}", node)
         self.type = type_
         self.id = id_
-        self.node = node
         self.info = info
-
-    def minion(self):
-        """Return the id of the minion that manages it."""
-        return self.node
 
     def guest(self):
         """Return the id of the minion inside, or None."""
         return self.id if self.context.keys.get(self.id) == "accepted" else None
 
     def guest_grains(self):
-        """Return grains of the instance itself, or None: those of the minion inside, or
-        those that its node has collected.
-        """
+        """Return the grains of the minion inside, or what its node collected."""
         guest = self.guest()
         if guest is not None:
             return self.document("grains", guest)
@@ -58,13 +47,13 @@ class Instance(Item):
         return self.context.documents.fetch(_RESOURCE_GRAINS, self.name, wanted)
 
     def pnode_online(self):
-        grains = self.document("grains", self.node)
+        grains = self.document("grains", self.minion)
         return self.context.source("presence").is_connected(grains)
 
     def data_ts(self):
         if self.type != VIRT:
             return None
-        return self.context.documents.updated("mine", self.node)
+        return self.context.documents.updated("mine", self.minion)
 
 
 def _items(context, _names):
@@ -80,14 +69,12 @@ def _items(context, _names):
         for type_, ids in known.resources(minion).items():
             found += [Instance(context, type_, one, minion) for one in ids]
     key = compare.text_key
-    found.sort(key=lambda one: (key(one.name), key(one.node)))
+    found.sort(key=lambda one: (key(one.name), key(one.minion)))
     yield from found
 
 
 def _info(make):
-    """Return a function for what the node of a virtual machine says of it: of a key, or
-    what a function makes of it.
-    """
+    """Return a function for a key of what the node says, or what is made of it."""
 
     def get(instance):
         if instance.info is None:
@@ -108,9 +95,7 @@ def _running(make):
 
 
 def _parts(name, make):
-    """Return a function for the disks or interfaces of a virtual machine. What it
-    returns is made of their names in natural order, and of what is known of each.
-    """
+    """Return a function for disks or interfaces: their names in order, and all."""
 
     def convert(info):
         found = info.get(name)
@@ -140,7 +125,7 @@ _FIELDS = """
 name         Instance      text      -                Type and identifier with a colon between them
 type         Type          text      -                Type
 id           ID            text      -                Identifier
-pnode        PrimaryNode   text      -                Minion that manages the instance
+pnode,node   PrimaryNode   text      -                Minion that manages the instance
 pnode_online PrimaryOnline bool      presence         Whether an address of the managing minion is connected, if that can be told
 status       Status        text      running:state    Status
 oper_state   Running       bool      running          Whether the instance runs
@@ -169,7 +154,7 @@ _KNOWN = read(
     + "".join(map(_NIC.format, range(NICS))),
     Instance,
     {
-        "pnode": lambda instance: instance.node,
+        "pnode": operator.attrgetter("minion"),
         "oper_state": _running(lambda info: info["state"] == "running"),
         "oper_ram": _running(lambda info: info["mem"] // 1024),
         "max_ram": _info(lambda info: info["maxMem"] // 1024),
@@ -197,14 +182,13 @@ _KNOWN = read(
     pnode={"host": True},
     minion={"host": True},
 )
-_INSTANCE = ItemType(
-    "instance",
-    "Virtual machines and other resources that minions manage",
-    [*_KNOWN, alias("node", _KNOWN[3])],
-    _items,
-    usual=("name", "pnode", "status", "vcpus", "oper_ram"),
-)
 
 
 def item_type():
-    return _INSTANCE
+    return ItemType(
+        "instance",
+        "Virtual machines and other resources that minions manage",
+        _KNOWN,
+        _items,
+        usual=("name", "pnode", "status", "vcpus", "oper_ram"),
+    )

@@ -4,7 +4,7 @@ import datetime
 import functools
 import operator
 
-from saltext.query.field import alias, read
+from saltext.query.field import read
 from saltext.query.item import Item, ItemType, grain, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
 from saltext.query.sources.job_cache import has_failed, started
@@ -19,11 +19,7 @@ class Job(Item):
     def __init__(self, context, name):
         super().__init__(context, name)
         self.source = context.source("job_cache")
-
-    @property
-    def queue(self):
-        """What the job handler says."""
-        return self.context.source("queue")
+        self.queue = context.source("queue")
 
     @functools.cached_property
     def load(self):
@@ -47,18 +43,14 @@ class Job(Item):
 
     @property
     def missing(self):
-        """
-        The minions that have not returned; None if it is not known whom the job was for.
-        """
+        """The minions that have not returned; None if that is not known."""
         if self.minions is None:
             return None
         returned = set(self.returned)
         return [minion for minion in self.minions if minion not in returned]
 
     def line(self):
-        """
-        Return what the job handler knows of it while it waits, or why it knows nothing.
-        """
+        """Return what the job handler knows of it while it waits, or why nothing."""
         if self.queue.waiting is None:
             return self.queue.nothing
         return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
@@ -109,13 +101,13 @@ class Job(Item):
         if isinstance(line, dict):
             return "publishing" if line["sent"] else "queued"
         if self.missing:
-            state = self.queue.show(self.name)
+            state = self.queue.ask("show", self.name)
             return "running" if state and state["running_on"] else "published"
         ret = self.success()
         return {True: "success", False: "failed"}.get(ret, ret)
 
     def running_list(self):
-        state = self.queue.show(self.name)
+        state = self.queue.ask("show", self.name)
         return self.queue.nothing if state is None else state["running_on"]
 
 
@@ -146,7 +138,7 @@ def _capacity(key):
 
 
 _FIELDS = """
-id            ID           text      -             Job identifier
+id,name,jid   ID           text      -             Job identifier
 status        Status       text      returns       State of the job: queued, publishing, running, published, success or failed
 fun           Function     text      load:fun      Function
 args          Arguments    other     load:arg      Arguments
@@ -197,17 +189,17 @@ _KNOWN = read(
     },
     waited={"span": True},
 )
-_JOB = ItemType(
-    "job",
-    "Jobs of the master's job cache",
-    [*_KNOWN, alias("name", _KNOWN[0]), alias("jid", _KNOWN[0])],
-    _items,
-    usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
-    usual_sort="-id",
-    usual_limit=50,
-    usual_filter=["|", ["missing", "fun"], ["!", ["=~", "fun", r"^(runner|wheel)\."]]],
-)
+_OF_RUNNERS = ["=~", "fun", r"^(runner|wheel)\."]
 
 
 def item_type():
-    return _JOB
+    return ItemType(
+        "job",
+        "Jobs of the master's job cache",
+        _KNOWN,
+        _items,
+        usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
+        usual_sort="-id",
+        usual_limit=50,
+        usual_filter=["|", ["missing", "fun"], ["!", _OF_RUNNERS]],
+    )

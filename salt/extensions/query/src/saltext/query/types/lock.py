@@ -5,7 +5,7 @@ import os
 
 from saltext.query import compare, loader
 from saltext.query.errors import QueryError, of_site
-from saltext.query.field import alias, read
+from saltext.query.field import read
 from saltext.query.item import Item, ItemType
 from saltext.query.kinds import MISSING_PENDING
 
@@ -56,9 +56,7 @@ class Lock(Item):
 
 
 def _items(context, names):
-    """Look only where the filter may find something. A module that can't be loaded
-    there is an error: nobody would miss its locks.
-    """
+    """Look only where the filter may find something."""
 
     def may_have(type_):
         if names is not None:
@@ -86,12 +84,11 @@ def _items(context, names):
 
 _FIELDS = """
 name        Name     text      - Type, minion or master, and object of the lock
-type        Type     text      - Type of lock: file, pause, hold, state, blackout or package_state
+type        Type     text      - Type of lock: file, hold, state, blackout or package_state
 object      Object   text      - What is locked
 mode        Mode     text      - How it is locked: exclusive, hold, disabled, absent, kept or version
 owner       Owner    other     - Who holds the lock
-pending     Pending  other     - Jobs that wait for the lock
-node        Node     text      - Minion on which the lock is, if not the master
+node,minion Node     text      - Minion on which the lock is, if not the master
 pid         PID      number    - Process on the master that holds the lock
 alive       Alive    bool      - Whether this process exists
 stale       Stale    bool      - Whether this process is gone
@@ -117,14 +114,13 @@ _KNOWN = read(
     node={"host": True},
     age={"span": True},
 )
-_LOCK = ItemType(
-    "lock",
-    "What keeps something from being done or changed",
-    [*_KNOWN, alias("minion", _KNOWN[6])],
-    _items,
-    usual=("type", "node", "object", "mode", "owner", "reason"),
-)
 
 
 def item_type():
-    return _LOCK
+    return ItemType(
+        "lock",
+        "What keeps something from being done or changed",
+        _KNOWN,
+        _items,
+        usual=("type", "node", "object", "mode", "owner", "reason"),
+    )

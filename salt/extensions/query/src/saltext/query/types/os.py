@@ -41,8 +41,8 @@ def _items(context, _names):
     context.want(["grains:osfinger", "grains:os", "grains:osrelease"])
     found = {}
     for minion in context.accepted():
-        node = saltext.query.types.node.Node(context, minion)
-        grains = node.document("grains", minion) or {}
+        node = saltext.query.types.node.Node(context, minion, minion)
+        grains = node.grains or {}
         parts = [grains[key] for key in ("os", "osrelease") if grains.get(key)]
         name = grains.get("osfinger") or "-".join(
             str(one) for one in parts if isinstance(one, (str, int, float))
@@ -55,9 +55,7 @@ def _items(context, _names):
 
 
 def _of(make):
-    """Return a function that takes the name of a field of nodes, and returns one of a
-    system: what is made of the values of its nodes.
-    """
+    """Return a function of a node's field that makes a system's value of its values."""
 
     def of_field(name):
         return lambda system: make(
@@ -120,33 +118,31 @@ last_ts         LastSeen       timestamp max:seen_ts        Time at which the la
 valid           Valid          bool      agree              Whether its minions agree on name, family and kernel
 """
 
-_OS = ItemType(
-    "os",
-    "Operating systems of the minions with an accepted key and grains",
-    read(
-        _FIELDS,
-        System,
-        {
-            "name": lambda system: system.name,
-            "major": _of(_major)("grain.osmajorrelease"),
-            "node_cnt": lambda system: len(system.nodes),
-            "node_list": lambda system: [node.name for node in system.nodes],
-            "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
-            "one:": _ONE,
-            "all:": _of(_all),
-            "sum:": _of(lambda values: sum(values) if values else MISSING_NODATA),
-            "min:": _of(lambda values: min(values, default=None)),
-            "max:": _of(lambda values: max(values, default=None)),
-        },
-        needs={
-            **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
-            "agree": lambda _key: _needs(*_AGREED),
-        },
-    ),
-    _items,
-    usual=("name", "node_cnt", "family", "kernel", "salt_versions"),
-)
-
 
 def item_type():
-    return _OS
+    return ItemType(
+        "os",
+        "Operating systems of the minions with an accepted key and grains",
+        read(
+            _FIELDS,
+            System,
+            {
+                "name": lambda system: system.name,
+                "major": _of(_major)("grain.osmajorrelease"),
+                "node_cnt": lambda system: len(system.nodes),
+                "node_list": lambda system: [node.name for node in system.nodes],
+                "valid": lambda system: all(_ONE(name)(system) for name in _AGREED),
+                "one:": _ONE,
+                "all:": _of(_all),
+                "sum:": _of(lambda values: sum(values) if values else MISSING_NODATA),
+                "min:": _of(lambda values: min(values, default=None)),
+                "max:": _of(lambda values: max(values, default=None)),
+            },
+            needs={
+                **dict.fromkeys(("one", "all", "sum", "min", "max"), _needs),
+                "agree": lambda _key: _needs(*_AGREED),
+            },
+        ),
+        _items,
+        usual=("name", "node_cnt", "family", "kernel", "salt_versions"),
+    )

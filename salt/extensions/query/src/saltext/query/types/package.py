@@ -3,7 +3,7 @@
 import operator
 
 from saltext.query import compare
-from saltext.query.field import alias, read
+from saltext.query.field import read
 from saltext.query.item import Item, ItemType
 
 #: What the mine may have of packages.
@@ -16,31 +16,23 @@ _FAMILIES = {"Debian": "dpkg", "RedHat": "rpm", "Suse": "rpm"}
 class Package(Item):
     """One version of a package on a minion.
 
-    :ivar str node: the minion's id
     :ivar str version: the version
     :ivar str manager: whose order versions have: dpkg, rpm, or None
     :ivar bool held: whether it is held, or None
     """
 
-    __slots__ = ("held", "manager", "node", "version")
+    __slots__ = ("held", "manager", "version")
 
-    def __init__(self, context, name, node, version, manager, held):
-        super().__init__(context, name)
-        self.node = node
-        self.version = version
-        self.manager = manager
-        self.held = held
-
-    def minion(self):
-        """Return the id of the minion that has it."""
-        return self.node
+    def __init__(self, context, name, minion, known):
+        super().__init__(context, name, minion)
+        self.version, self.manager, self.held = known
 
     def key(self):
         """Return what tells it from all others: a minion may have several versions."""
-        return [self.name, self.node, self.version]
+        return [self.name, self.minion, self.version]
 
     def told_ts(self):
-        return self.context.documents.updated("mine", self.node)
+        return self.context.documents.updated("mine", self.minion)
 
 
 def _items(context, names):
@@ -63,13 +55,13 @@ def _items(context, names):
             if names is not None and name not in names:
                 continue
             for version in versions:
-                one = Package(context, name, minion, version, manager, held)
+                one = Package(context, name, minion, (version, manager, held))
                 if context.filter.holds(one) is not False:
                     found.append(one)
     key = compare.text_key
     # most minions have the same packages
     keys = {one.name: key(one.name) for one in found}
-    found.sort(key=lambda one: (keys[one.name], key(one.node), key(one.version)))
+    found.sort(key=lambda one: (keys[one.name], key(one.minion), key(one.version)))
     yield from found
 
 
@@ -91,7 +83,7 @@ def _listed(packages):
 
 _FIELDS = """
 name    Package text      - Name
-node    Node    text      - Minion that has it
+node,minion Node text      - Minion that has it
 version Version text      - Version that is installed, in the order of the minion's package manager
 held    Held    bool      - Whether it is held at this version
 told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
@@ -99,18 +91,17 @@ told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
 _KNOWN = read(
     _FIELDS,
     Package,
-    {"-:": operator.attrgetter},
+    {"node": operator.attrgetter("minion"), "-:": operator.attrgetter},
     node={"host": True},
     version={"manager": operator.attrgetter("manager")},
-)
-_PACKAGE = ItemType(
-    "package",
-    "Packages of the minions whose mine has pkg.list_pkgs or package_state.inventory",
-    [*_KNOWN, alias("minion", _KNOWN[1])],
-    _items,
-    usual=("name", "node", "version"),
 )
 
 
 def item_type():
-    return _PACKAGE
+    return ItemType(
+        "package",
+        "Packages of the minions whose mine has pkg.list_pkgs or package_state.inventory",
+        _KNOWN,
+        _items,
+        usual=("name", "node", "version"),
+    )
