@@ -109,6 +109,15 @@ def test_node_online_where_it_cannot_be_told(master):
         assert ask(master, "node", ["online"]) == [[(0, False)], [(0, False)]]
 
 
+def test_node_online_where_grains_are_old(master):
+    """A master that keeps no grains may still have some of before."""
+    master.minion("web1", ipv4=["10.0.0.1"])
+    master.opts["minion_data_cache"] = False
+    for seen in ({"10.0.0.1"}, {"10.0.0.2"}, set()):
+        with patch("salt.utils.network.local_port_tcp", return_value=seen):
+            assert ask(master, "node", ["online"]) == [[(2, None)]]
+
+
 def test_usual_fields_of_jobs_read_no_returns(master, opened):
     """
     However many minions have returned, a page of jobs takes three files of each.

@@ -24,6 +24,7 @@ class Presence:
     def __init__(self, context):
         self.context = context
         opts = context.opts
+        self.is_kept = opts.get("minion_data_cache", True)
         port = int(opts["publish_port"])
         self.addresses = set(salt.utils.network.local_port_tcp(port))
         if opts.get("detect_remote_minions"):
@@ -43,7 +44,8 @@ class Presence:
 
     def is_connected(self, grains):
         """Return whether the minion with these grains is connected, if known."""
-        own = _own(grains)
+        # where the master keeps no grains, those that there are may be old
+        own = _own(grains) if self.is_kept else set()
         if not self.addresses:
             return False if own else MISSING_NODATA
         found = self.told.intersection(own)
