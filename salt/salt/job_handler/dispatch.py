@@ -46,9 +46,6 @@ CANCELLED = 1000
 #: An event names at most so many minions: the bus trims what is too large.
 NAMED = 5000
 
-#: A worker hands a job over within so many seconds, or never.
-NEW_SECONDS = 600
-
 
 def narrow(load, minions, excluded, partial):
     """
@@ -192,12 +189,13 @@ class Dispatcher:
         :param int wait: how many seconds minions need to find the master, 0 if they have
         """
         now = self.clock()
-        self.store.settle()
         sent = collections.Counter()
-        for row in self.store.waves():
+        for row, info in self.store.waves():
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
-            self.queue.count_again(row[2], self.store.info_of(row[1]), row[7])
+            self.queue.count_again(row[2], info, row[7])
+        running = {row[1] for row in self.store.jobs("running")}
+        self.store.progress((), (), running - self._open)
         self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
@@ -207,7 +205,7 @@ class Dispatcher:
         self.connected_at = min(
             self.store.get_meta("connected_at", 0), now + max(RECONNECT_SECONDS)
         )
-        for row in self.store.queued():
+        for row in self.store.jobs("queued"):
             job = self._job(row)
             job.not_before = self.connected_at
             # its caller knows that it waits
@@ -247,11 +245,12 @@ class Dispatcher:
         """
         Give leases to the minions of jobs that workers have published themselves.
         """
-        for row, minions in self.store.direct():
+        for row in self.store.jobs("direct"):
             job = self._job(row)
-            job.minions = minions
+            minions = job.minions = self.store.ids_of(job.seq)
             self.queue.adopt(job)
-            self.store.adopt(job.seq, job.cost)
+            job.minions = ()
+            self.store.wave(job, minions, {}, job.cost, True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock())
             self._open.add(job.jid)
 
@@ -306,7 +305,7 @@ class Dispatcher:
         """
         jobs = {}
         new = [seq for seq in seqs if self.queue.get(seq) is None]
-        for row in self.store.queued(new) if new else ():
+        for row in self.store.jobs("queued", new) if new else ():
             job = jobs[row[0]] = self._job(row)
             self.queue.counters["submitted"] += 1
             if not job.sync:
@@ -586,31 +585,24 @@ class Dispatcher:
                 await self._notify(job)
                 self.wake()
         self.take_direct()
-        for seq in self.store.stale(now - NEW_SECONDS):
-            self.store.abandon(seq)
-        ended, self.leases.ended = self.leases.ended, []
-        ended = [lease for lease in ended if lease[0] in self._open]
-        try:
-            if ended:
-                self.store.ended(ended)
-        except salt.job_handler.store.ERRORS:
-            # after a restart these minions are asked
-            self.leases.ended += ended
-            raise
-        sent = [
+        self._write_progress(now)
+        await self._look_after_callers(now)
+
+    def _write_progress(self, now):
+        sent = {
             wave for wave, (_, at) in self._flying.items() if now - at > FLIGHT_SECONDS
-        ]
-        if sent:
-            self.store.sent(sent)
-            for wave in sent:
-                del self._flying[wave]
-        busy = {jid for jid, _ in self._flying.values()}
+        }
+        busy = {jid for wave, (jid, _) in self._flying.items() if wave not in sent}
         busy.update(row[2] for row in self._unsent)
         done = self._open.difference(self.leases.jobs, busy)
-        if done:
-            self.store.settle(done)
-            self._open -= done
-        await self._look_after_callers(now)
+        ended = [lease for lease in self.leases.ended if lease[0] in self._open]
+        if sent or ended or done:
+            # if this fails it is done the next time; after a restart minions are asked
+            self.store.progress(sent, ended, done)
+        self.leases.ended.clear()
+        self._open -= done
+        for wave in sent:
+            del self._flying[wave]
 
     def _follow(self, job):
         if job.sync:

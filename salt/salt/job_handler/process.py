@@ -126,7 +126,7 @@ class Handler:
             damage = store.damage()
             if damage is None:
                 store.waves()
-                store.queued()
+                store.jobs("queued")
                 return store
             store.close()
         except salt.job_handler.store.UNAVAILABLE:

@@ -638,9 +638,9 @@ def test_connection_that_is_lost_after_it_was_done(setup):
         handler = await setup.start()
         handler.queue.hold(setup.clock.now, 100)
         await setup.publish("1", ["m00"])
-        before = list(handler.store.queued())
+        before = list(handler.store.jobs("queued"))
         handler.store.complete(1, "1", {"fun": "other"}, ["m07"], {})
-        assert list(handler.store.queued()) == before
+        assert list(handler.store.jobs("queued")) == before
         assert handler.store.take_back(1, "direct")
         assert handler.store.take_back(1, "direct")
         assert not handler.store.take_back(1, "discarded")
