@@ -431,9 +431,6 @@ class Commands:
     async def cmd_submitted(self, request):
         return await self.dispatcher.submitted(request["seq"])
 
-    async def cmd_ping(self, request):
-        return {}
-
     async def cmd_check(self, request):
         fun = request["fun"]
         rule = self.queue.rules.find(

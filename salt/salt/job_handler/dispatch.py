@@ -47,28 +47,13 @@ CANCELLED = 1000
 NAMED = 5000
 
 
-def narrow(load, minions, excluded, partial):
+def narrow(load, minions):
     """
-    Return the load that reaches these minions of a job.
+    Return the load that reaches only these minions of a job.
 
     :param dict load: the load for all minions of the job
-    :param list minions: the minions that are to get it
-    :param excluded: the minions that are left out
-    :param bool partial: whether others of its minions get it before or later
-    :return: ``load`` itself, or a copy whose target is a list, or ``* and not L@...`` if
-        that is shorter
     """
-    if not excluded and not partial:
-        return load
-    ret = dict(load)
-    whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
-    left_out = sum(map(len, excluded))
-    if whole and not partial and left_out < sum(map(len, minions)):
-        if not any(set(" \t\r\n(),") & set(minion) for minion in excluded):
-            ret["tgt"] = "* and not L@{}".format(",".join(sorted(excluded)))
-            ret["tgt_type"] = "compound"
-            return ret
-    ret["tgt"], ret["tgt_type"] = list(minions), "list"
+    ret = {**load, "tgt": list(minions), "tgt_type": "list"}
     if ret.get("delimiter", DEFAULT_TARGET_DELIM) == DEFAULT_TARGET_DELIM:
         ret.pop("delimiter", None)
     return ret
@@ -107,18 +92,12 @@ class Bus:
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
-    async def publish(self, load, minions=None):
+    async def publish(self, load):
         """
         Publish a load as ``ClearFuncs.publish`` would.
-
-        :param list minions: the ids of its minions, which other masters of a cluster
-            can't tell from the target of a wave
         """
-        data = dict(load)
-        if minions is not None and self.opts.get("cluster_id"):
-            data["minions"] = minions
         await self.event.fire_event_async(
-            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
+            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
         )
         await asyncio.gather(
             *[channel.publish(dict(load)) for channel in self.channels]
@@ -171,12 +150,6 @@ class Dispatcher:
         self._cancelled = collections.OrderedDict()
         # {number: (job, when its caller was told last)}
         self._callers = collections.OrderedDict()
-
-    def is_open(self, jid):
-        """
-        Return whether waves of a job are in the store.
-        """
-        return jid in self._open
 
     # ------------------------------------------------------------------
     # After a restart
@@ -271,10 +244,10 @@ class Dispatcher:
             load = self.store.load_of(seq) if owing else None
             if load is not None:
                 if not whole or len(owing) < len(minions):
-                    load = narrow(load, owing, (), True)
+                    load = narrow(load, owing)
                 log.info("Publishing job %s, which may not have been sent", jid)
                 try:
-                    await self.bus.publish(load, owing)
+                    await self.bus.publish(load)
                 except Exception:  # pylint: disable=broad-except
                     log.exception("Job %s could not be published", jid)
                     self.queue.hold(self.clock())
@@ -440,8 +413,7 @@ class Dispatcher:
         if isinstance(action, Discard):
             return await self._discard(action)
         job, minions, excluded = action.job, action.minions, action.excluded
-        partial = job.waves > 1 or not action.last
-        whole = job.fixed or not (excluded or partial)
+        whole = job.fixed or (action.last and job.waves == 1 and not excluded)
         try:
             load = self.store.load_of(job.seq) if minions else None
             wave = self.store.wave(job, minions, excluded, job.cost, whole)
@@ -459,9 +431,9 @@ class Dispatcher:
                 await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
             if not whole:
-                load = narrow(load, minions, excluded, partial)
+                load = narrow(load, minions)
             try:
-                await self.bus.publish(load, minions)
+                await self.bus.publish(load)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)

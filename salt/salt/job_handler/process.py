@@ -104,9 +104,7 @@ class Handler:
             opts, self.bus, self.queue, self.store, self.report, self.clock
         )
         self.report.interval = self.dispatcher.interval
-        self.maintenance = salt.job_handler.maintenance.Maintenance(
-            section, self.dispatcher
-        )
+        self.maintenance = salt.job_handler.maintenance.Maintenance(self.dispatcher)
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )

@@ -481,12 +481,14 @@ class Store:
         :param dict load: what its minions get
         :param list ids: their ids, sorted
         :param dict info: what the queue wants to know of it
+        :return: the state and the job id of the job, which are those of another try of the
+            request if that one was faster
         """
         body = pack(load)
         with self.writing():
-            if (self._row("state", seq) or ("new",)) != ("new",):
-                # it was done, and only the connection was lost then
-                return
+            row = self._row("state, jid", seq)
+            if row and row[0] != "new":
+                return row
             size = len(body) + self._set_ids(seq, ids, 0)
             cursor = self.db.execute(
                 "UPDATE jobs SET jid = ?, size = ?, at = ?, info = ?, load = ?"
@@ -495,6 +497,7 @@ class Store:
             )
             if not cursor.rowcount:
                 raise StoreError("its place in the queue is gone")
+        return "queued", jid
 
     def abandon(self, seq):
         """

@@ -221,6 +221,34 @@ def test_second_try_waits_for_the_job_id_of_the_first(setup):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+@pytest.mark.parametrize("order", ["first wins", "second wins"])
+def test_second_try_while_the_first_takes_long(setup, monkeypatch, order):
+    """
+    It is not refused. The one that hands the job over first wins, and both answer with its
+    job id.
+    """
+    monkeypatch.setattr(salt.job_handler.handover, "TWIN_SECONDS", 0)
+    load = {"fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob", "ret": ""}
+
+    async def run():
+        await setup.start()
+        tries = [
+            (jid, await setup.enter(minions=["m00"], request=request()))
+            for jid in ("1", "2")
+        ]
+        assert [handover.answer for _, handover in tries] == [None, None]
+        if order == "second wins":
+            tries.reverse()
+        return [
+            await handover.submit({**load, "jid": jid, "user": "root"}, ["m00"], [])
+            for jid, handover in tries
+        ]
+
+    wins = order[0] == "f" and "1" or "2"
+    assert [answer["load"]["jid"] for answer in asyncio.run(run())] == [wins, wins]
+    assert setup.bus.jobs() == [(wins, "*")]
+
+
 def test_request_that_gets_no_job_id(setup):
     """
     Its place is free again at once, and its second try goes on.
@@ -649,6 +677,37 @@ def test_connection_that_is_lost_after_it_was_done(setup):
 
     assert asyncio.run(run()) is False
     assert setup.states() == {"1": "running"}
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+@pytest.mark.parametrize("name", ["complete", "take_back"])
+def test_database_that_is_lost_before_it_answers(setup, mode, name):
+    """
+    What it has written may be published by another master, so this one does not, and
+    does not say that nothing was sent either.
+    """
+    setup.config(fail_mode=mode)
+    lost = sqlite3.OperationalError("the database is locked")
+    store = salt.job_handler.store.Store
+
+    async def run():
+        await setup.start()
+        handover = await setup.enter(minions=["m00"])
+        await setup.stop()
+        load = {"jid": "1", "fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob"}
+        with patch.object(store, name, side_effect=lost), patch.object(
+            store,
+            "replaced",
+            side_effect=[False] * (1 + (name == "take_back")) + [True] * 9,
+        ), patch("salt.job_handler.postgres.connect", side_effect=lost):
+            return await handover.submit(
+                {**load, "ret": "", "user": "root"}, ["m00"], []
+            )
+
+    error = asyncio.run(run())["error"]
+    assert "see with salt-run jobs.list_jobs whether it runs" in error["message"]
+    assert error["retry_after"] == 0
+    assert setup.bus.published == []
 
 
 def test_small_jobs_pass_many_that_are_held(setup):

@@ -310,9 +310,6 @@ def test_restart_at_every_moment(setup, seed):
         """
         for jid, target in setup.bus.jobs():
             minions = jobs[jid] if target == "*" else target
-            if isinstance(minions, str):
-                gone = setup.handler.store.left_out(jid)
-                minions = [name for name in jobs[jid] if name not in gone]
             for minion in minions:
                 assert (jid, minion) not in returned
                 sent[jid, minion] = True
