@@ -363,44 +363,41 @@ async def serve(opts, handle):
 # ----------------------------------------------------------------------
 
 
-def check_pause(seconds):
+def check_number(name, value, least, most, whole=True):
     """
-    :raises SaltInvocationError: unless a pause may last so many seconds
+    Check an argument, which may be None.
+
+    :param bool whole: whether only whole numbers will do
+    :raises SaltInvocationError: unless it is a number between these
     """
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= MAX_PAUSE:
+    kind = int if whole else (int, float)
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    if value is not None and not (number and least <= value <= most):
         raise SaltInvocationError(
-            f"Give seconds from 0 to {MAX_PAUSE}, which is a year; 0 has no end."
+            f"Give {name}: a {'whole ' * whole}number from {least} to {most}."
         )
+
+
+def check_seconds(seconds):
+    """
+    :raises SaltInvocationError: unless a pause may last so many seconds; 0 has no end
+    """
+    check_number("seconds", seconds, 0, MAX_PAUSE, whole=False)
 
 
 def check_priority(priority):
     """
     :raises SaltInvocationError: unless this is a priority
     """
-    if not salt.job_handler.policy.is_priority(priority):
-        most = salt.job_handler.policy.MAX_PRIORITY
-        raise SaltInvocationError(
-            f"Give a priority that is a whole number from {-most} to {most}."
-        )
-
-
-def check_jid(jid):
-    """
-    :raises SaltInvocationError: unless this may be a job id
-    """
-    if not isinstance(jid, str) or not 0 < len(jid) <= 100:
-        raise SaltInvocationError("Give a job id as salt-run jobs.list_jobs shows it.")
+    most = salt.job_handler.policy.MAX_PRIORITY
+    check_number("a priority", priority, -most, most)
 
 
 def check_limit(limit):
     """
     :raises SaltInvocationError: unless this is None, or so many jobs may be listed
     """
-    if limit is None:
-        return
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit < 10**12:
-        raise SaltInvocationError("Give a limit that is a whole number above 0.")
+    check_number("a limit", limit, 1, 10**12)
 
 
 class Commands:
@@ -424,8 +421,11 @@ class Commands:
         """
         Serve a request of the private socket.
         """
-        if "jid" in request:
-            check_jid(request["jid"])
+        jid = request.get("jid", "-")
+        if not isinstance(jid, str) or not 0 < len(jid) <= 100:
+            raise SaltInvocationError(
+                "Give a job id as salt-run jobs.list_jobs shows it."
+            )
         return await getattr(self, f"cmd_{request['cmd']}")(request)
 
     async def cmd_submitted(self, request):
@@ -450,9 +450,8 @@ class Commands:
         return self.report.words(self.clock())
 
     async def cmd_list(self, request):
-        limit = request.get("limit")
-        check_limit(limit)
-        return {"jobs": self.report.jobs(self.clock(), limit)}
+        check_limit(request.get("limit"))
+        return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
 
     async def cmd_show(self, request):
         return self.report.show(request["jid"], self.clock())
@@ -468,47 +467,30 @@ class Commands:
 
     async def cmd_order(self, request):
         priority, held = request.get("priority"), request.get("held")
-        if priority is not None:
-            check_priority(priority)
-        if held is not None and not isinstance(held, bool):
+        check_priority(priority)
+        if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
-        count = self.queue.order(request["jid"], priority, held)
+        count = self.queue.order(request["jid"], priority, held, None)
         self.dispatcher.keep_orders()
         return {"minions": count}
 
     async def cmd_pause(self, request):
-        seconds, rule = request.get("seconds"), request.get("rule")
-        if seconds is not None:
-            check_pause(seconds)
-        rules = self.queue.rules
-        if rule:
-            rule = {**rule, "action": "pause"}
-            errors = list(salt.job_handler.policy.errors([rule]))
-            if errors:
-                raise SaltInvocationError(errors[0])
-            if request["paused"] and seconds is not None:
-                rule["until"] = self.clock() + seconds
-            others = [
-                one
-                for one in rules.pauses
-                if {**one, "until": 0} != {**rule, "until": 0}
-            ]
-            if request["paused"]:
-                if len(others) >= MAX_PAUSES:
-                    raise SaltInvocationError(
-                        f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
-                    )
-                others.append(rule)
-            rules.pauses = others
-            rules.refresh()
-            await self.dispatcher.resolve_rules()
+        seconds, rules = request.get("seconds"), self.queue.rules
+        check_seconds(seconds)
+        rule = {**(request.get("rule") or {}), "action": "pause"}
+        for error in salt.job_handler.policy.errors([rule]):
+            raise SaltInvocationError(error)
+        if not request["paused"]:
+            rules.resume(rule)
+        elif len(rules.pauses) >= MAX_PAUSES:
+            raise SaltInvocationError(
+                f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
+            )
+        elif seconds is None:
+            rules.pause(rule)
         else:
-            self.queue.paused_until = float("inf") if request["paused"] else None
-            if request["paused"] and seconds is not None:
-                self.queue.paused_until = self.clock() + seconds
-            if not request["paused"]:
-                rules.pauses = []
-                rules.refresh()
+            rules.pause({**rule, "until": self.clock() + seconds})
+        await self.dispatcher.resolve_rules()
         self.dispatcher.keep_orders()
         return {"paused": request["paused"]}
 

@@ -15,7 +15,7 @@ import salt.job_handler.queue
 import salt.job_handler.store
 import salt.utils.event
 from salt.defaults import DEFAULT_TARGET_DELIM
-from salt.job_handler.queue import Discard
+from salt.job_handler.queue import GONE, Discard
 from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
@@ -39,9 +39,6 @@ RESEND_SECONDS = 60
 
 #: In each step so many callers are looked after.
 CALLERS = 500
-
-#: Of so many jobs it is remembered that they were cancelled.
-CANCELLED = 1000
 
 #: An event names at most so many minions: the bus trims what is too large.
 NAMED = 5000
@@ -146,8 +143,6 @@ class Dispatcher:
         self._unsent = []
         # jobs with waves in the store
         self._open = set()
-        # the last jobs that were cancelled: later parts of a batch are as well
-        self._cancelled = collections.OrderedDict()
         # {number: (job, when its caller was told last)}
         self._callers = collections.OrderedDict()
 
@@ -284,8 +279,6 @@ class Dispatcher:
             if not job.sync:
                 # a caller that waits prefers the answers of those who have connected
                 job.not_before = self.connected_at
-            # until it is taken out, which a step may come before
-            job.held = job.jid in self._cancelled
             self.queue.put(job)
         return jobs
 
@@ -310,12 +303,12 @@ class Dispatcher:
                     "excluded": left_out,
                 }
             }
-        if job.jid in self._cancelled:
+        if self.queue.is_cancelled(job):
             await self.cancel(job.jid, None)
         elif job.forced:
             async with self.ahead():
-                for action in self.queue.force(job, self.clock()):
-                    await self.do(action)
+                if job in self.queue:
+                    await self.do(self.queue.force(job, self.clock()))
         else:
             begin = self.clock()
             await self.pump(PATIENCE_SECONDS)
@@ -523,9 +516,8 @@ class Dispatcher:
                 elif action.job in self.queue:
                     raise OSError("the job can't be taken out, see the master's log")
         if minions is None:
-            self._cancelled[jid] = True
-            if len(self._cancelled) > CANCELLED:
-                self._cancelled.popitem(last=False)
+            self.queue.order(jid, None, None, True)
+            self.keep_orders()
         self.wake()
         return count
 
@@ -549,7 +541,7 @@ class Dispatcher:
             self._callers.pop(job.seq, None)
         for job in new.values():
             try:
-                if job.jid in self._cancelled:
+                if self.queue.is_cancelled(job):
                     await self.cancel(job.jid, None)
             except OSError as exc:
                 log.error("Job %s was cancelled, and is held: %s", job.jid, exc)
@@ -597,7 +589,7 @@ class Dispatcher:
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
                 async with self.ahead():
                     if job in self.queue:
-                        await self.do(self.queue.abandon(job))
+                        await self.do(self.queue.end(job, GONE))
                 continue
             # not just before it is discarded: rest_tornado hears one event at a time
             if now - at >= self.interval() and job.deadline > now + 1:
@@ -612,7 +604,6 @@ class Dispatcher:
         self.store.put_meta(
             "pauses",
             {
-                "until": self.queue.paused_until,
                 "rules": self.queue.rules.pauses,
                 "orders": list(self.queue.orders.items()),
             },
@@ -625,12 +616,14 @@ class Dispatcher:
         """
         kept = self.store.get_meta("pauses")
         if kept:
-            self.queue.paused_until = kept["until"]
-            self.queue.rules.pauses = kept["rules"]
-            self.queue.rules.refresh()
-            self.queue.orders.update(
-                (jid, tuple(order)) for jid, order in kept["orders"]
-            )
+            rules = self.queue.rules
+            rules.pauses = kept["rules"]
+            rules.refresh()
+            if kept.get("until") is not None:
+                # an earlier version has written this one down
+                rules.pause({"until": kept["until"]})
+            for jid, order in kept["orders"]:
+                self.queue.order(jid, *order, *[None] * (3 - len(order)))
 
     async def resolve_rules(self):
         """

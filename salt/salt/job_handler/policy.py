@@ -135,6 +135,14 @@ class Rule:
         return self.target is None or not self.minions.isdisjoint(minions)
 
 
+def _whole(rule):
+    return not {"function", "user", "target"}.intersection(rule)
+
+
+def _same(one, other):
+    return all(one.get(key) == other.get(key) for key in ("function", "user", "target"))
+
+
 class Rules:
     """
     All rules, in their order.
@@ -160,6 +168,31 @@ class Rules:
         self._settings = list(settings)
         self.refresh()
 
+    @property
+    def paused_until(self):
+        """
+        Until when all jobs are paused, which may be infinite, or None.
+        """
+        ends = [rule.get("until", float("inf")) for rule in self.pauses if _whole(rule)]
+        return ends[0] if ends else None
+
+    def pause(self, rule):
+        """
+        Let the jobs that a rule matches wait; without ``until`` that has no end.
+        """
+        others = [one for one in self.pauses if not _same(one, rule)]
+        self.pauses = [*others, {**rule, "action": "pause"}]
+        self.refresh()
+
+    def resume(self, rule):
+        """
+        End the pause with the same rule, or all if it matches all jobs.
+        """
+        self.pauses = [
+            one for one in self.pauses if not (_whole(rule) or _same(one, rule))
+        ]
+        self.refresh()
+
     def end_pauses(self, now):
         """
         Forget the pauses that are over.
@@ -175,7 +208,9 @@ class Rules:
         """
         self.version += 1
         before = {repr(rule.settings): rule.jids for rule in self.rules}
-        self.rules = [Rule(rule) for rule in [*self.pauses, *self._settings]]
+        # a pause of all jobs stops the queue, and matches none
+        pauses = [rule for rule in self.pauses if not _whole(rule)]
+        self.rules = [Rule(rule) for rule in [*pauses, *self._settings]]
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
         self.targets = {rule.target for rule in self.rules} - {None}

@@ -59,8 +59,8 @@ AGEING_SECONDS = 60
 #: Of more flows than this, those are forgotten that got next to nothing.
 FLOWS = 1000
 
-#: The priorities of so many jobs that do not wait are remembered, for later parts of
-#: batches.
+#: Of so many jobs that do not wait it is remembered what administrators have said, for
+#: later parts of batches.
 ORDERS = 1000
 
 
@@ -90,54 +90,43 @@ class Job:
     :ivar bool notified: whether the caller knows that it waits
     """
 
-    __slots__ = (
-        "seq",
-        "jid",
-        "functions",
-        "user",
-        "count",
-        "minions",
-        "size",
-        "queued",
-        "not_before",
-        "deadline",
-        "sync",
-        "forced",
-        "fixed",
-        "ticket",
-        "caller",
-        "waves",
-        "sent",
-        "moved",
-        "reason",
-        "priority",
-        "held",
-        "parked",
-        "flow",
-        "left_out",
-        "notified",
-        "rule",
-        "cost",
-    )
+    #: what a new job has, unless its caller says otherwise
+    FIELDS = {
+        "user": "",
+        "ticket": "",
+        "reason": "",
+        "size": 0,
+        "waves": 0,
+        "sent": 0,
+        "priority": 0,
+        "queued": 0.0,
+        "not_before": 0.0,
+        "sync": False,
+        "forced": False,
+        "fixed": False,
+        "held": False,
+        "parked": False,
+        "notified": False,
+        "minions": None,
+        "deadline": None,
+        "caller": None,
+        "flow": None,
+        # the version of the rules, and the one that matches
+        "rule": (None, None),
+        "cost": 1,
+    }
+
+    __slots__ = ("seq", "jid", "functions", "count", "left_out", "moved", *FIELDS)
 
     def __init__(self, seq, jid, fun, count, **values):
         self.seq = seq
         self.jid = jid
         self.functions = [fun] if isinstance(fun, str) else list(fun)
         self.count = count
-        self.user = self.ticket = self.reason = ""
-        self.size = self.waves = self.sent = self.priority = 0
-        self.queued = self.not_before = 0.0
-        self.sync = self.forced = self.fixed = False
-        self.held = self.parked = self.notified = False
-        self.minions = self.deadline = self.caller = self.flow = None
         self.left_out = {}
-        # (version of the rules, the rule that matches)
-        self.rule = (None, None)
-        for name, value in values.items():
+        for name, value in {**self.FIELDS, **values}.items():
             setattr(self, name, value)
         self.moved = self.queued
-        self.cost = 1
 
     @property
     def fun(self):
@@ -186,8 +175,6 @@ class Queue:
         self.bytes = 0
         #: nothing is published before this
         self.held_until = None
-        #: nothing is published until this, which may be infinite; None for no pause
-        self.paused_until = None
         #: whether :meth:`advance` has ended because it had looked at much
         self.more = False
         #: whether the criteria module has failed on the last job
@@ -202,7 +189,7 @@ class Queue:
         self._ties = itertools.count()
         self.shares = _Shares()
         self.estimate = salt.job_handler.estimate.Estimate(self, leases)
-        # {job id: (priority, held)}
+        # {job id: (priority, held, cancelled)}
         self.orders = collections.OrderedDict()
 
     def __len__(self):
@@ -235,7 +222,7 @@ class Queue:
         rule = self._rule(job)
         if rule is not None and rule.priority is not None:
             job.priority = rule.priority
-        self._obey(job, *self.orders.get(job.jid, (None, None)))
+        self._obey(job)
         try:
             job.flow = self.criteria.flow(job)
             hash(job.flow)
@@ -289,38 +276,44 @@ class Queue:
         """
         return list(self._jids.get(jid, {}).values())
 
-    def order(self, jid, priority=None, held=None):
+    def order(self, jid, *order):
         """
-        Give a job another priority, keep it in the queue or let it go. This holds for
-        the parts of a batch that come later as well.
+        Give a job another priority, keep it in the queue or let it go, or cancel it. This
+        holds for the parts of a batch that come later as well.
 
+        :param order: priority, whether it is held, and whether it is cancelled; None for
+            what stays as it is
         :return: how many minions wait for it
         """
-        before = self.orders.pop(jid, (None, None))
-        order = (
-            before[0] if priority is None else priority,
-            before[1] if held is None else held,
+        before = self.orders.pop(jid, (None, None, None))
+        self.orders[jid] = tuple(
+            old if new is None else new for old, new in zip(before, order)
         )
         for job in self.of_jid(jid):
             self._step_out(job)
-            self._obey(job, *order)
+            self._obey(job)
             self._line_up(job)
-        if order != (None, None):
-            self.orders[jid] = order
-            gone = [name for name in self.orders if name not in self._jids]
-            for name in gone[: max(0, len(gone) - ORDERS)]:
-                del self.orders[name]
+        gone = [name for name in self.orders if name not in self._jids]
+        for name in gone[: max(0, len(gone) - ORDERS)]:
+            del self.orders[name]
         return sum(job.count for job in self.of_jid(jid))
 
-    @staticmethod
-    def _obey(job, priority, held):
+    def _obey(self, job):
         """
         Do what an administrator has said of a job.
         """
+        priority, held, cancelled = self.orders.get(job.jid, (None, None, None))
         if priority is not None:
             job.priority = priority
-        if held is not None:
-            job.held = held
+        # until it is taken out, which a step may come before
+        if held is not None or cancelled:
+            job.held = bool(held or cancelled)
+
+    def is_cancelled(self, job):
+        """
+        Return whether a job was cancelled before it, or this part of it, came.
+        """
+        return bool(self.orders.get(job.jid, (None, None, None))[2])
 
     def cancel(self, jid, now, minions=None):
         """
@@ -332,27 +325,24 @@ class Queue:
             ids = self._minions(job)
             gone = ids if minions is None else [name for name in ids if name in minions]
             if len(gone) == len(ids):
-                self.remove(job)
-                self.counters["cancelled"] += 1
-                yield Discard(job, CANCELLED)
+                yield self.end(job, CANCELLED)
             elif gone and not job.fixed:
                 excluded = dict.fromkeys(gone, SENTENCES[CANCELLED])
                 yield self._dispatch(job, [], excluded, now)
 
-    def abandon(self, job):
+    def end(self, job, reason):
         """
-        Return the action that ends a job whose caller has gone.
+        Return the action that ends a job.
         """
         self.remove(job)
-        self.counters["discarded"] += 1
-        return Discard(job, GONE)
+        self.counters["cancelled" if reason == CANCELLED else "discarded"] += 1
+        return Discard(job, reason)
 
     def force(self, job, now):
         """
-        Yield the action that publishes a job at once, whatever the limits are.
+        Return the action that publishes a job at once, whatever the limits are.
         """
-        if job in self:
-            yield self._dispatch(job, self._minions(job), {}, now)
+        return self._dispatch(job, self._minions(job), {}, now)
 
     def _minions(self, job):
         if job.minions is None:
@@ -367,10 +357,8 @@ class Queue:
         """
         Return whether the queue is paused. Pauses that are over end.
         """
-        if self.paused_until is not None and now >= self.paused_until:
-            self.paused_until = None
         self.rules.end_pauses(now)
-        return self.paused_until is not None
+        return self.rules.paused_until is not None
 
     def hold(self, now, seconds=RETRY_SECONDS):
         """
@@ -396,10 +384,8 @@ class Queue:
         while self._deadlines and self._deadlines[0][0] <= now:
             job = heapq.heappop(self._deadlines)[2]
             if self._jobs.get(job.seq) is job and job.deadline <= now:
-                self.remove(job)
-                self.counters["discarded"] += 1
                 aged = now >= job.queued + self.section["max_queue_age"]
-                yield Discard(job, AGE if aged else TIMEOUT)
+                yield self.end(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
         self.more = False
@@ -530,29 +516,30 @@ class Queue:
             log.exception("The criteria module failed to name the cost of a job")
             return 1
 
-    def count_again(self, jid, info, minions):
+    def count(self, jid, functions, rule):
         """
-        Let a job that runs count for the rule that matches it, after a restart.
-
-        :param info: ``(function, user)``, or None if that is not known any more
+        Let a job that runs count for the rule that matches it, and for estimates.
         """
-        if info is None:
-            return
-        functions = [info[0]] if isinstance(info[0], str) else info[0]
         self.estimate.dispatched(jid, functions)
-        if len(self.rules):
-            rule = self.rules.find(functions, info[1], minions)
-            if rule is not None:
-                rule.jids.add(jid)
+        if rule is not None:
+            rule.jids.add(jid)
 
     def adopt(self, job):
         """
-        Let a job count that a worker has published: what it costs, and for its rule.
+        Let a job count that a worker has published.
         """
-        rule = self._rule(job)
-        self.estimate.dispatched(job.jid, job.functions)
-        if rule is not None:
-            rule.jids.add(job.jid)
+        self.count(job.jid, job.functions, self._rule(job))
+
+    def count_again(self, jid, info, minions):
+        """
+        Let a job that runs count after a restart.
+
+        :param info: ``(function, user)``, or None if that is not known any more
+        """
+        if info is not None:
+            functions = [info[0]] if isinstance(info[0], str) else info[0]
+            rule = self.rules.find(functions, info[1], minions)
+            self.count(jid, functions, rule)
 
     def _decide(self, job, now):
         """
@@ -560,10 +547,8 @@ class Queue:
         """
         minions, rule = self._minions(job), self._rule(job)
         if rule is not None and rule.action == "reject":
-            self.remove(job)
-            self.counters["discarded"] += 1
             job.reason = rule.reason
-            return Discard(job, REJECTED)
+            return self.end(job, REJECTED)
         if rule is not None and rule.action == "pause":
             job.reason = rule.reason
             self._park(job)

@@ -96,8 +96,8 @@ class Report:
         says, or that it is not its turn yet.
         """
         queue = self.queue
-        if queue.paused_until is not None:
-            until = date(queue.paused_until)
+        if queue.rules.paused_until is not None:
+            until = date(queue.rules.paused_until)
             return (
                 f"the queue is paused until {until}" if until else "the queue is paused"
             )
@@ -119,7 +119,7 @@ class Report:
         """
         queue = self.queue
         oldest = min((job.queued for job in queue), default=now)
-        until = queue.paused_until
+        until = queue.rules.paused_until
         return {
             "queued": len(queue),
             "queued_bytes": queue.bytes,
@@ -151,7 +151,11 @@ class Report:
             },
             "silent_minions": len(leases.silent),
             "checking_minions": leases.checking,
-            "pauses": self.queue.rules.pauses,
+            "pauses": [
+                rule.settings
+                for rule in self.queue.rules.rules
+                if rule.settings in self.queue.rules.pauses
+            ],
         }
 
     def _stats(self, now):
@@ -258,7 +262,7 @@ class Report:
         """
         Return when the jobs that wait start, at most a second old.
         """
-        if self.queue.paused_until is not None:
+        if self.queue.rules.paused_until is not None:
             return {}
         then, starts = self._estimated
         if not 0 <= now - then < 1:

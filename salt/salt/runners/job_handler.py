@@ -248,7 +248,7 @@ def pause(seconds=3600, function=None, user=None, target=None):
         salt-run job_handler.pause seconds=600
         salt-run job_handler.pause function='state.*' target='G@role:db'
     """
-    salt.job_handler.control.check_pause(seconds)
+    salt.job_handler.control.check_seconds(seconds)
     rule = _rule(function, user, target)
     return _ask("pause", paused=True, seconds=seconds or None, rule=rule)["paused"]
 

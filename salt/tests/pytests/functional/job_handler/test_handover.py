@@ -623,7 +623,7 @@ def test_cancelled_job_that_can_not_be_taken_out(setup):
         for job in list(handler.queue):
             handler.queue.remove(job)
         setup.bus.events.clear()
-        handler.dispatcher._cancelled["1"] = True
+        handler.queue.order("1", None, None, True)
         full = sqlite3.OperationalError("database or disk is full")
         with patch("salt.job_handler.store.Store.finish", side_effect=full):
             await setup.tick()
@@ -722,7 +722,7 @@ def test_small_jobs_pass_many_that_are_held(setup):
         handler.queue.hold(setup.clock.now, 1000)
         for number in range(120):
             await setup.publish(f"held{number}", ["m10"])
-            handler.queue.order(f"held{number}", held=True)
+            handler.queue.order(f"held{number}", None, True, None)
         handler.queue.held_until = None
         await setup.publish("large", [f"m{number}" for number in range(20, 40)])
         await setup.publish("small", ["m11"])
