@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 
+import salt.job_criteria
 import salt.job_handler.leases
 import salt.job_handler.policy
 import salt.job_handler.postgres
@@ -120,11 +121,7 @@ def errors(opts):
 
 
 def _errors(opts, section):
-    ret = [
-        f"{name} is {section[name]!r}: {instead}"
-        for name, (accepts, instead) in _KINDS.items()
-        if name in section and not accepts(section[name])
-    ]
+    ret = list(salt.job_criteria.errors(section, _KINDS))
     if section.get("store") == "postgresql":
         ret += salt.job_handler.postgres.errors(section)
         if not opts.get("cluster_id"):

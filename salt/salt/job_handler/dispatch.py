@@ -433,7 +433,7 @@ class Dispatcher:
             self._flying[wave] = job.jid, self.clock()
         if action.last:
             self._callers.pop(job.seq, None)
-            self.report.dispatched(job, self.clock())
+            self.report.count("dispatched", job, self.clock())
         if job.notified or not action.last:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
@@ -487,7 +487,7 @@ class Dispatcher:
             self.queue.undo(action, self.clock())
             return False
         self._callers.pop(job.seq, None)
-        self.report.discarded(action, self.clock())
+        self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)
         data.update(reason=action.reason, sentence=sentence)
         for part in _parts(dict.fromkeys(job.minions, sentence)) or [{}]:

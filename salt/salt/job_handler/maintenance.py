@@ -150,10 +150,7 @@ class Maintenance:
         lease = self.leases.jobs.get(jid, {}).get(minion)
         if self.leases.returned(jid, minion, now):
             self.queue.estimate.returned(jid, now - lease.since)
-            try:
-                self.queue.criteria.released(jid, minion, now)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The criteria module failed on a return")
+            self.queue.criteria.released(jid, minion, now)
             self.dispatcher.wake()
 
     def started(self, minion):
@@ -161,10 +158,7 @@ class Maintenance:
         A minion has connected. Its jobs may have survived that.
         """
         self.leases.started(minion)
-        try:
-            self.queue.criteria.started(minion, self.clock())
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed on the start of a minion")
+        self.queue.criteria.started(minion, self.clock())
         self.dispatcher.wake()
 
     # ------------------------------------------------------------------

@@ -21,18 +21,14 @@ in the target.
 import fnmatch
 import re
 
-from salt.job_criteria import is_number
+import salt.job_criteria
+from salt.job_criteria import is_number, is_text
 from salt.job_handler import date
 
 ACTIONS = ("accept", "queue", "reject", "pause", "limit")
 
 #: The highest priority; the lowest is as far below 0.
 MAX_PRIORITY = 1000000
-
-#: The texts of a rule, and how many characters each may have: Python keeps many globs.
-_TEXTS = {"function": 1000, "user": 1000, "target": 100000, "reason": 1000}
-
-_KEYS = {"function", "user", "target", "action", "limit", "cost", "priority", "reason"}
 
 
 def is_priority(value):
@@ -41,6 +37,27 @@ def is_priority(value):
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and -MAX_PRIORITY <= value <= MAX_PRIORITY
+
+
+_NUMBER = (is_number, "write a number above 0.")
+_TEXT = (is_text, "write a text of at most 1000 characters.")
+
+#: What each key of a rule accepts, and what to write instead of something else.
+_KINDS = {
+    "function": _TEXT,
+    "user": _TEXT,
+    "target": (
+        lambda value: isinstance(value, str) and len(value) <= 100000,
+        "write a text of at most 100000 characters.",
+    ),
+    "reason": _TEXT,
+    "limit": _NUMBER,
+    "cost": _NUMBER,
+    "priority": (
+        is_priority,
+        f"write a whole number from {-MAX_PRIORITY} to {MAX_PRIORITY}.",
+    ),
+}
 
 
 def errors(rules):
@@ -54,33 +71,17 @@ def errors(rules):
         if not isinstance(rule, dict):
             yield f"rule {number} is {rule!r}: write a mapping with an action."
             continue
-        for key in sorted(set(rule) - _KEYS, key=str):
-            yield f"rule {number} has {key}: there are {', '.join(sorted(_KEYS))}."
-        for key, most in _TEXTS.items():
-            text = rule.get(key, "")
-            if not isinstance(text, str):
-                yield f"{key} of rule {number} is {text!r}: write a text."
-            elif len(text) > most:
-                yield (
-                    f"{key} of rule {number} has {len(text)} characters: write at most"
-                    f" {most}."
-                )
+        keys = {*_KINDS, "action"}
+        for key in sorted(set(rule) - keys, key=str):
+            yield f"rule {number} has {key}: there are {', '.join(sorted(keys))}."
+        yield from salt.job_criteria.errors(rule, _KINDS, f" of rule {number}")
         if rule.get("action") not in ACTIONS:
             yield (
                 f"action of rule {number} is {rule.get('action')!r}: write one of"
                 f" {', '.join(ACTIONS)}."
             )
-        for key in ("limit", "cost"):
-            value = rule.get(key, 1)
-            if not is_number(value):
-                yield f"{key} of rule {number} is {value!r}: write a number above 0."
-        if rule.get("action") == "limit" and "limit" not in rule:
+        if rule.get("action") == "limit" and rule.get("limit") is None:
             yield f"rule {number} has no limit: write how many slots may be occupied."
-        if not is_priority(rule.get("priority", 0)):
-            yield (
-                f"priority of rule {number} is {rule['priority']!r}: write a whole"
-                f" number from {-MAX_PRIORITY} to {MAX_PRIORITY}."
-            )
 
 
 class Rule:

@@ -86,11 +86,9 @@ class Handler:
             section["reconcile_interval"],
             section["reconcile_rate"],
         )
-        self.criteria = salt.job_handler.config.load_criteria(
-            opts, section, self.leases
-        )
+        criteria = salt.job_handler.config.load_criteria(opts, section, self.leases)
         self.queue = salt.job_handler.queue.Queue(
-            self.criteria,
+            criteria,
             self.leases,
             salt.job_handler.policy.Rules(section["rules"]),
             section,
@@ -186,7 +184,7 @@ class Handler:
         # in a cluster most minions are connected to other masters
         wait = salt.job_handler.dispatch.RECONNECT_SECONDS[self.store.shared]
         self.dispatcher.recover(wait if restarted else 0)
-        self._safely(self.criteria.restore, kept.get("criteria") or {}, self.clock())
+        self.queue.criteria.restore(kept.get("criteria") or {}, self.clock())
         if not restarted:
             # minions come back to a master that is started again
             for minion, since in (kept.get("silent") or {}).items():
@@ -197,17 +195,6 @@ class Handler:
         await self._open_socket()
         self.dispatcher.wake()
         log.info("The job handler is ready, with %d jobs", len(self.queue))
-
-    @staticmethod
-    def _safely(function, *args):
-        """
-        Call a method of the criteria module, which may fail.
-        """
-        try:
-            return function(*args)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed in %s", function.__name__)
-            return None
 
     async def serve(self):
         """
@@ -258,11 +245,10 @@ class Handler:
         Gather, in a thread, what has to be waited for.
         """
         loop = asyncio.get_running_loop()
-        collected = await loop.run_in_executor(
-            None, self._safely, self.criteria.collect, self.opts
-        )
+        criteria = self.queue.criteria
+        collected = await loop.run_in_executor(None, criteria.collect, self.opts)
         if collected is not None:
-            self._safely(self.criteria.learn, collected, self.clock())
+            criteria.learn(collected, self.clock())
         await self.dispatcher.resolve_rules()
         await self.maintenance.forget_deleted()
         self.dispatcher.wake()
@@ -272,7 +258,7 @@ class Handler:
             "kept",
             {
                 "master": self.master,
-                "criteria": self._safely(self.criteria.snapshot) or {},
+                "criteria": self.queue.criteria.snapshot() or {},
                 "counters": dict(self.queue.counters),
                 "silent": self.leases.silent,
             },
@@ -327,9 +313,9 @@ class Handler:
         criteria = salt.job_handler.config.load_criteria(
             self.opts, section, self.leases
         )
-        kept = self._safely(self.criteria.snapshot) or {}
-        self._safely(criteria.restore, kept, self.clock())
-        self.criteria = self.queue.criteria = criteria
+        kept = self.queue.criteria.snapshot() or {}
+        self.queue.criteria = salt.job_handler.queue.Guarded(criteria)
+        self.queue.criteria.restore(kept, self.clock())
         # the parts share this dictionary
         self.section.clear()
         self.section.update(section)

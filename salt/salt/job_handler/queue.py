@@ -7,6 +7,7 @@ with :meth:`Queue.undo` if it can't be done.
 """
 
 import collections
+import functools
 import heapq
 import itertools
 import logging
@@ -136,6 +137,46 @@ class Job:
         return self.functions[0] if len(self.functions) == 1 else self.functions
 
 
+class Guarded:
+    """
+    A criteria module of which no method but ``decide`` raises an exception.
+
+    :param Criteria criteria: the module
+    """
+
+    #: what a method that fails returns
+    INSTEAD = {
+        "beside": False,
+        "collect": None,
+        "cost": 1,
+        "flow": None,
+        "learn": None,
+        "released": None,
+        "restore": None,
+        "snapshot": {},
+        "started": None,
+        "stats": {},
+        "weight": 1,
+    }
+
+    def __init__(self, criteria):
+        self._criteria = criteria
+        for name, instead in self.INSTEAD.items():
+            method = getattr(criteria, name)
+            setattr(self, name, functools.partial(self._call, method, instead))
+
+    def __getattr__(self, name):
+        return getattr(self._criteria, name)
+
+    @staticmethod
+    def _call(method, instead, *args):
+        try:
+            return method(*args)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed in %s", method.__name__)
+            return instead
+
+
 class _Shares:
     """
     How many slots each flow has got recently.
@@ -166,7 +207,7 @@ class Queue:
     """
 
     def __init__(self, criteria, leases, rules, section, minions_of):
-        self.criteria = criteria
+        self.criteria = Guarded(criteria)
         self.leases = leases
         self.rules = rules
         self.section = section
@@ -223,12 +264,8 @@ class Queue:
         if rule is not None and rule.priority is not None:
             job.priority = rule.priority
         self._obey(job)
-        try:
-            job.flow = self.criteria.flow(job)
-            hash(job.flow)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the flow of a job")
-            job.flow = None
+        # a module may return what is no key of a dictionary
+        job.flow = repr(self.criteria.flow(job))
         self._jobs[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         self.bytes += job.size
@@ -431,11 +468,7 @@ class Queue:
 
         :param shares: in place of those of the queue
         """
-        try:
-            weight = self.criteria.weight(job)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the weight of a job")
-            weight = 1
+        weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
         return ((shares or self.shares).got(job.flow, now) + 1) / weight
@@ -457,12 +490,8 @@ class Queue:
             if job is waiting:
                 continue
             rule = self._rule(job)
-            try:
-                may = job.forced or (rule is not None and rule.action == "accept")
-                may = may or self.criteria.beside(job, now)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The criteria module failed to look at job %s", job.jid)
-                return None
+            accepted = rule is not None and rule.action == "accept"
+            may = job.forced or accepted or self.criteria.beside(job, now)
             if may:
                 action = self._decide(job, now)
                 if action is not None:
@@ -507,14 +536,11 @@ class Queue:
     def _cost(self, job, rule):
         if rule is not None and rule.cost is not None:
             return rule.cost
-        try:
-            cost = self.criteria.cost(job)
-            if not 0 < cost < float("inf"):
-                raise ValueError(f"the cost is {cost}")
+        cost = self.criteria.cost(job)
+        if salt.job_criteria.is_number(cost):
             return cost
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the cost of a job")
-            return 1
+        log.error("The cost of a job is %r, and counts as 1", cost)
+        return 1
 
     def count(self, jid, functions, rule):
         """

@@ -147,7 +147,7 @@ class Report:
             "capacity": {
                 "used": leases.occupied,
                 "leases": len(leases),
-                **self._stats(now),
+                **self.queue.criteria.stats(now),
             },
             "silent_minions": len(leases.silent),
             "checking_minions": leases.checking,
@@ -157,12 +157,6 @@ class Report:
                 if rule.settings in self.queue.rules.pauses
             ],
         }
-
-    def _stats(self, now):
-        try:
-            return dict(self.queue.criteria.stats(now))
-        except Exception as exc:  # pylint: disable=broad-except
-            return {"error": str(exc)}
 
     def words(self, now):
         """
@@ -266,7 +260,9 @@ class Report:
             return {}
         then, starts = self._estimated
         if not 0 <= now - then < 1:
-            starts = self.queue.estimate.starts(self._stats(now).get("limit"), now)
+            starts = self.queue.estimate.starts(
+                self.queue.criteria.stats(now).get("limit"), now
+            )
             self._estimated = now, starts
         return starts
 
@@ -377,10 +373,14 @@ class Report:
                 lambda now: self.queue.leases.occupied,
                 "Slots that are occupied.",
             ),
-            ("limit", lambda now: self._stats(now).get("limit"), "The master's limit."),
+            (
+                "limit",
+                lambda now: self.queue.criteria.stats(now).get("limit"),
+                "The master's limit.",
+            ),
             (
                 "full_minions",
-                lambda now: self._stats(now).get("full_minions"),
+                lambda now: self.queue.criteria.stats(now).get("full_minions"),
                 "Minions at their own limit.",
             ),
         ):
@@ -408,19 +408,12 @@ class Report:
             self._unavailable.add(number, attributes={"result": mode})
         self._exported = counts
 
-    def dispatched(self, job, now):
+    def count(self, result, job, now):
         """
-        Count a job that has gone out to all of its minions.
-        """
-        self._count("dispatched", job, now)
+        Count a job that leaves the queue.
 
-    def discarded(self, action, now):
+        :param str result: ``dispatched``, or why it is not published
         """
-        Count a job that is not published.
-        """
-        self._count(action.reason, action.job, now)
-
-    def _count(self, result, job, now):
         self._left = [*self._left[-31:], now]
         if self._results is not None:
             self._results.add(1, attributes={"result": result})

@@ -165,7 +165,7 @@ def test_settings_hold_when_the_job_handler_alone_is_restarted(setup):
         for master in ("master", "another master"):
             await setup.stop()
             handler = await setup.start(master)
-            found.append((handler.criteria.limit(), handler.section["max_queue_size"]))
+            found.append((handler.queue.criteria.limit(), handler.section["max_queue_size"]))
         return found
 
     assert asyncio.run(run()) == [(20, 7), (10, 10000)]
