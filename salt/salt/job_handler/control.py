@@ -378,21 +378,6 @@ def check_number(name, value, least, most, whole=True):
         )
 
 
-def check_seconds(seconds):
-    """
-    :raises SaltInvocationError: unless a pause may last so many seconds; 0 has no end
-    """
-    check_number("seconds", seconds, 0, MAX_PAUSE, whole=False)
-
-
-def check_priority(priority):
-    """
-    :raises SaltInvocationError: unless this is a priority
-    """
-    most = salt.job_handler.policy.MAX_PRIORITY
-    check_number("a priority", priority, -most, most)
-
-
 def check_limit(limit):
     """
     :raises SaltInvocationError: unless this is None, or so many jobs may be listed
@@ -429,7 +414,7 @@ class Commands:
         return await getattr(self, f"cmd_{request['cmd']}")(request)
 
     async def cmd_submitted(self, request):
-        return await self.dispatcher.submitted(request["seq"])
+        return await self.dispatcher.submitted(request["seq"], request["jid"])
 
     async def cmd_check(self, request):
         fun = request["fun"]
@@ -467,7 +452,8 @@ class Commands:
 
     async def cmd_order(self, request):
         priority, held = request.get("priority"), request.get("held")
-        check_priority(priority)
+        most = salt.job_handler.policy.MAX_PRIORITY
+        check_number("a priority", priority, -most, most)
         if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
         count = self.queue.order(request["jid"], priority, held, None)
@@ -476,7 +462,7 @@ class Commands:
 
     async def cmd_pause(self, request):
         seconds, rules = request.get("seconds"), self.queue.rules
-        check_seconds(seconds)
+        check_number("seconds", seconds, 0, MAX_PAUSE, whole=False)
         rule = {**(request.get("rule") or {}), "action": "pause"}
         for error in salt.job_handler.policy.errors([rule]):
             raise SaltInvocationError(error)

@@ -217,8 +217,7 @@ class Dispatcher:
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
             self.queue.adopt(job)
-            job.minions = ()
-            self.store.wave(job, minions, {}, job.cost, True, "direct")
+            self.store.wave(job, minions, {}, (), True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock())
             self._open.add(job.jid)
 
@@ -282,7 +281,7 @@ class Dispatcher:
             self.queue.put(job)
         return jobs
 
-    async def submitted(self, seq):
+    async def submitted(self, seq, jid):
         """
         A worker has handed a job over.
 
@@ -292,23 +291,15 @@ class Dispatcher:
         job = self.queue.get(seq)
         if job is None:
             # a step was faster, and all of its minions have had their turn
-            left_out = self.store.left_out(self.store.jid_of(seq))
-            if not left_out:
-                return {}
-            return {
-                "job_handler": {
-                    "publication": seq,
-                    "waiting": 0,
-                    "state": "dispatched",
-                    "excluded": left_out,
-                }
-            }
+            left_out = self.store.left_out(jid)
+            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
+            return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
         if self.queue.is_cancelled(job):
             await self.cancel(job.jid, None)
         elif job.forced:
             async with self.ahead():
                 if job in self.queue:
-                    await self.do(self.queue.force(job, self.clock()))
+                    await self.do(self.queue.force(job))
         else:
             begin = self.clock()
             await self.pump(PATIENCE_SECONDS)
@@ -368,7 +359,7 @@ class Dispatcher:
             await self._publish_unsent()
             while True:
                 # publishing takes its time, so each action has a time of its own
-                action = next(self.queue.advance(self.clock()), None)
+                action = self.queue.advance(self.clock())
                 if action is not None:
                     await self.do(action)
                 elif self.queue.more:
@@ -406,16 +397,15 @@ class Dispatcher:
         if isinstance(action, Discard):
             return await self._discard(action)
         job, minions, excluded = action.job, action.minions, action.excluded
-        whole = job.fixed or (action.last and job.waves == 1 and not excluded)
-        try:
+        whole = job.fixed or not (action.rest or job.waves or excluded)
+        load = wave = None
+
+        def write():
+            nonlocal load, wave
             load = self.store.load_of(job.seq) if minions else None
-            wave = self.store.wave(job, minions, excluded, job.cost, whole)
-        except salt.job_handler.store.TakenError as exc:
-            return self._taken(action, exc)
-        except salt.job_handler.store.UNAVAILABLE:
-            # the disk may be full: what is not written down is not published
-            log.exception("Job %s could not be written down, and waits", job.jid)
-            self.queue.undo(action, self.clock())
+            wave = self.store.wave(job, minions, excluded, action.rest, whole)
+
+        if not self._written(action, write):
             return False
         self._open.add(job.jid)
         if excluded:
@@ -431,24 +421,35 @@ class Dispatcher:
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)
             self._flying[wave] = job.jid, self.clock()
-        if action.last:
+        if not action.rest:
             self._callers.pop(job.seq, None)
             self.report.count("dispatched", job, self.clock())
-        if job.notified or not action.last:
+        if job.notified or action.rest:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
 
-    def _taken(self, action, exc):
+    def _written(self, action, write):
         """
-        Forget a job that a worker has taken back.
+        Write an action down, after which it holds.
+
+        :param callable write: writes it
+        :return: whether that worked
         """
-        log.info("%s", exc)
-        held = self.queue.held_until
-        self.queue.undo(action, self.clock())
-        self.queue.remove(action.job)
-        self.queue.held_until = held
-        self._callers.pop(action.job.seq, None)
-        return False
+        job = action.job
+        try:
+            write()
+        except salt.job_handler.store.TakenError as exc:
+            log.info("%s", exc)
+            self.queue.remove(job)
+            self._callers.pop(job.seq, None)
+            return False
+        except salt.job_handler.store.UNAVAILABLE:
+            # the disk may be full: what is not written down is not published
+            log.exception("Job %s could not be written down, and waits", job.jid)
+            self.queue.hold(self.clock())
+            return False
+        self.queue.done(action, self.clock())
+        return True
 
     def _failed(self, action, wave, whole):
         """
@@ -464,7 +465,7 @@ class Dispatcher:
             self._set_unsent([*self._unsent, row])
             self.queue.hold(self.clock())
             return True
-        self.queue.undo(action, self.clock(), excluded=False)
+        self.queue.undo(action, self.clock())
         return False
 
     async def _discard(self, action):
@@ -475,22 +476,18 @@ class Dispatcher:
         state = "discarded"
         if action.reason == salt.job_handler.queue.CANCELLED:
             state = "cancelled"
-        try:
-            self.store.finish(
-                job.seq, job.jid, state, sentence, dict.fromkeys(job.minions, sentence)
-            )
-        except salt.job_handler.store.TakenError as exc:
-            return self._taken(action, exc)
-        except salt.job_handler.store.UNAVAILABLE:
-            # after a restart it would be there again
-            log.exception("Job %s could not be taken out of the queue", job.jid)
-            self.queue.undo(action, self.clock())
+        left_out = dict.fromkeys(job.minions, sentence)
+
+        def write():
+            self.store.finish(job.seq, job.jid, state, sentence, left_out)
+
+        if not self._written(action, write):
             return False
         self._callers.pop(job.seq, None)
         self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)
         data.update(reason=action.reason, sentence=sentence)
-        for part in _parts(dict.fromkeys(job.minions, sentence)) or [{}]:
+        for part in _parts(left_out) or [{}]:
             await self.bus.fire(job, "discarded", {**data, "targets": list(part)})
         return True
 
@@ -508,7 +505,7 @@ class Dispatcher:
                 for row in [row for row in self._unsent if row[2] == jid]:
                     self._flying[row[0]] = jid, self.clock()
                 self._set_unsent([row for row in self._unsent if row[2] != jid])
-            for action in self.queue.cancel(jid, self.clock(), minions):
+            for action in self.queue.cancel(jid, minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
                 if await self.do(action):
@@ -589,7 +586,7 @@ class Dispatcher:
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
                 async with self.ahead():
                     if job in self.queue:
-                        await self.do(self.queue.end(job, GONE))
+                        await self.do(Discard(job, GONE))
                 continue
             # not just before it is discarded: rest_tornado hears one event at a time
             if now - at >= self.interval() and job.deadline > now + 1:

@@ -377,7 +377,7 @@ class Handover:
         self.answer = {"enc": "clear", "load": load}
         if state != "direct":
             try:
-                load.update(await self._ask(cmd="submitted", seq=self.seq))
+                load.update(await self._ask(cmd="submitted", seq=self.seq, jid=jid))
             except salt.job_handler.control.JobHandlerUnavailable as exc:
                 log.info("It is not known how far a job is: %s", exc)
 
@@ -426,7 +426,7 @@ class Handover:
             await self._repeat(state, jid)
             return self.answer
         try:
-            reply = await self._ask(cmd="submitted", seq=self.seq)
+            reply = await self._ask(cmd="submitted", seq=self.seq, jid=jid)
         except salt.job_handler.control.JobHandlerUnavailable as exc:
             if not self._take_back(exc):
                 # it has the job, and is only too slow to say so

@@ -347,16 +347,10 @@ class Leases:
             self.jobs[jid][UNKNOWN].at = now
         return False
 
-    def started(self, minion):
-        """
-        A minion has connected. Its jobs may have survived that, so it is asked.
-        """
-        self.heard(minion)
-        self.doubt(minion)
-
     def doubt(self, minion=None):
         """
-        Ask a minion, or all, what they run: events may have been missed.
+        Ask a minion, or all, what they run: events may have been missed. The jobs of a
+        minion that has connected may have survived that.
 
         :return: how many leases that concerns
         """

@@ -157,7 +157,8 @@ class Maintenance:
         """
         A minion has connected. Its jobs may have survived that.
         """
-        self.leases.started(minion)
+        self.leases.heard(minion)
+        self.leases.doubt(minion)
         self.queue.criteria.started(minion, self.clock())
         self.dispatcher.wake()
 

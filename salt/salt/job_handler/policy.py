@@ -87,10 +87,14 @@ def errors(rules):
 class Rule:
     """
     One rule.
+
+    :param dict settings: what people have written
+    :param bool given: whether it is a pause, which is not in the configuration
     """
 
-    def __init__(self, settings):
+    def __init__(self, settings, given=False):
         self.settings = settings
+        self.given = given
         self.action = settings["action"]
         self.target = settings.get("target")
         self.limit = settings.get("limit")
@@ -210,8 +214,8 @@ class Rules:
         self.version += 1
         before = {repr(rule.settings): rule.jids for rule in self.rules}
         # a pause of all jobs stops the queue, and matches none
-        pauses = [rule for rule in self.pauses if not _whole(rule)]
-        self.rules = [Rule(rule) for rule in [*pauses, *self._settings]]
+        pauses = [Rule(rule, True) for rule in self.pauses if not _whole(rule)]
+        self.rules = [*pauses, *map(Rule, self._settings)]
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
         self.targets = {rule.target for rule in self.rules} - {None}

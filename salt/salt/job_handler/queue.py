@@ -1,9 +1,8 @@
 """
 The queue: which jobs wait, in which order they leave, and what becomes of them.
 
-It has no clock and does no I/O. :meth:`Queue.advance` gives out what is to be done, one
-action after the other. An action holds from the moment it is given out, and is taken back
-with :meth:`Queue.undo` if it can't be done.
+It has no clock and does no I/O. :meth:`Queue.advance` says what is to be done next. When
+that is written down, :meth:`Queue.done` makes it hold.
 """
 
 import collections
@@ -17,9 +16,9 @@ import salt.job_handler.estimate
 
 log = logging.getLogger(__name__)
 
-#: Publish ``job`` to ``minions``, which have a lease, and leave ``excluded`` out, each with
-#: the reason. ``last`` says whether no minion of the job waits any more.
-Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "last"))
+#: Publish ``job`` to ``minions``, and leave ``excluded`` out, each with the reason. ``rest``
+#: are its minions that still wait.
+Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "rest"))
 
 #: End ``job``, or what waits of it, for one of the following reasons.
 Discard = collections.namedtuple("Discard", ("job", "reason"))
@@ -221,8 +220,8 @@ class Queue:
         #: whether the criteria module has failed on the last job
         self.failing = False
         self._jobs = {}
-        # {(priority, flow): {seq: job}}, without those that are held or parked
-        self._flows = {}
+        #: ``{(priority, flow): {seq: job}}``, without those that are held or parked
+        self.flows = {}
         self._jids = {}
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
@@ -252,14 +251,12 @@ class Queue:
     # Jobs come and go
     # ------------------------------------------------------------------
 
-    def put(self, job, deadline=None):
+    def put(self, job):
         """
         Add a job.
-
-        :param float deadline: when it is discarded, whatever its caller says
         """
         oldest = job.queued + self.section["max_queue_age"]
-        job.deadline = deadline or min(oldest, job.deadline or oldest)
+        job.deadline = min(oldest, job.deadline or oldest)
         rule = self._rule(job)
         if rule is not None and rule.priority is not None:
             job.priority = rule.priority
@@ -283,16 +280,16 @@ class Queue:
         """
         if job.held or job.parked:
             return
-        jobs = self._flows.setdefault((job.priority, job.flow), {})
+        jobs = self.flows.setdefault((job.priority, job.flow), {})
         in_order = not jobs or next(reversed(jobs)) < job.seq
         jobs[job.seq] = job
         if not in_order:
-            self._flows[job.priority, job.flow] = dict(sorted(jobs.items()))
+            self.flows[job.priority, job.flow] = dict(sorted(jobs.items()))
 
     def _step_out(self, job):
         key = (job.priority, job.flow)
-        if self._flows.get(key, {}).pop(job.seq, None) and not self._flows[key]:
-            del self._flows[key]
+        if self.flows.get(key, {}).pop(job.seq, None) and not self.flows[key]:
+            del self.flows[key]
 
     def remove(self, job):
         """
@@ -352,34 +349,28 @@ class Queue:
         """
         return bool(self.orders.get(job.jid, (None, None, None))[2])
 
-    def cancel(self, jid, now, minions=None):
+    def cancel(self, jid, minions=None):
         """
-        Take a job out of the queue, and yield the actions.
+        Return the actions that take a job out of the queue.
 
         :param set minions: only these of its minions
         """
+        ret = []
         for job in self.of_jid(jid):
             ids = self._minions(job)
             gone = ids if minions is None else [name for name in ids if name in minions]
             if len(gone) == len(ids):
-                yield self.end(job, CANCELLED)
+                ret.append(Discard(job, CANCELLED))
             elif gone and not job.fixed:
                 excluded = dict.fromkeys(gone, SENTENCES[CANCELLED])
-                yield self._dispatch(job, [], excluded, now)
+                ret.append(self._dispatch(job, [], excluded))
+        return ret
 
-    def end(self, job, reason):
-        """
-        Return the action that ends a job.
-        """
-        self.remove(job)
-        self.counters["cancelled" if reason == CANCELLED else "discarded"] += 1
-        return Discard(job, reason)
-
-    def force(self, job, now):
+    def force(self, job):
         """
         Return the action that publishes a job at once, whatever the limits are.
         """
-        return self._dispatch(job, self._minions(job), {}, now)
+        return self._dispatch(job, self._minions(job), {})
 
     def _minions(self, job):
         if job.minions is None:
@@ -416,45 +407,46 @@ class Queue:
 
     def advance(self, now):
         """
-        Yield what is to be done.
+        Return what is to be done next, or None.
         """
-        while self._deadlines and self._deadlines[0][0] <= now:
-            job = heapq.heappop(self._deadlines)[2]
-            if self._jobs.get(job.seq) is job and job.deadline <= now:
-                aged = now >= job.queued + self.section["max_queue_age"]
-                yield self.end(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
         self.more = False
-        if self.pausing(now) or self.held_until is not None:
-            return
+        if self.held_until is not None:
+            return None
+        while self._deadlines and self._deadlines[0][0] <= now:
+            job = self._deadlines[0][2]
+            if self._jobs.get(job.seq) is job and job.deadline <= now:
+                aged = now >= job.queued + self.section["max_queue_age"]
+                return Discard(job, AGE if aged else TIMEOUT)
+            heapq.heappop(self._deadlines)
+        if self.pausing(now):
+            return None
         self._unpark(now)
         looks = LOOKS_AT_ONCE
         while True:
             job = self._next(now)
             self.more = job is not None and looks <= 0
             if job is None or self.more:
-                return
+                return None
             looks -= LOOKS_OF_A_JOB + job.count
             action = self._decide(job, now)
             if action is None and not job.parked:
-                action = self._beside(job, now)
-                if action is None:
-                    return
+                return self._beside(job, now)
             if action is not None:
-                yield action
+                return action
 
     def _next(self, now):
         """
         Return the job whose turn it is: of the highest priority, that of the flow that
         got the fewest slots recently, for what it is worth and for as long as it waits.
         """
-        if not self._flows:
+        if not self.flows:
             return None
-        top = max(priority for priority, _ in self._flows)
+        top = max(priority for priority, _ in self.flows)
         heads = [
             next(iter(jobs.values()))
-            for (priority, _), jobs in self._flows.items()
+            for (priority, _), jobs in self.flows.items()
             if priority == top
         ]
         if len(heads) == 1:
@@ -473,18 +465,12 @@ class Queue:
         # one slot more, so that weights count among flows that got nothing
         return ((shares or self.shares).got(job.flow, now) + 1) / weight
 
-    def flows(self):
-        """
-        Return ``((priority, flow), {number: job})`` of the jobs that take turns.
-        """
-        return self._flows.items()
-
     def _beside(self, waiting, now):
         """
         Return the action for a small job that may go while another one waits for room.
         """
         # without those that are held or parked, however many these are
-        flows = (flow.values() for flow in self._flows.values())
+        flows = (flow.values() for flow in self.flows.values())
         oldest = heapq.merge(*flows, key=lambda job: job.seq)
         for job in list(itertools.islice(oldest, BESIDE)):
             if job is waiting:
@@ -574,7 +560,7 @@ class Queue:
         minions, rule = self._minions(job), self._rule(job)
         if rule is not None and rule.action == "reject":
             job.reason = rule.reason
-            return self.end(job, REJECTED)
+            return Discard(job, REJECTED)
         if rule is not None and rule.action == "pause":
             job.reason = rule.reason
             self._park(job)
@@ -594,7 +580,7 @@ class Queue:
             if decision.parked:
                 self._park(job)
             return None
-        return self._dispatch(job, decision.minions, decision.excluded, now)
+        return self._dispatch(job, decision.minions, decision.excluded)
 
     def _limited(self, job, rule, decision):
         """
@@ -653,20 +639,29 @@ class Queue:
         if not named or not named.issubset(job.minions):
             raise ValueError("the decision is not about minions of the job")
 
-    def _dispatch(self, job, minions, excluded, now):
-        """
-        Return the action that publishes a job, and give its minions their leases.
-        """
-        cost = job.cost
-        self.leases.take(job.jid, minions, cost, now)
-        self.estimate.dispatched(job.jid, job.functions)
-        self.shares.add(job.flow, cost * len(minions), now)
+    @staticmethod
+    def _dispatch(job, minions, excluded):
         if len(minions) + len(excluded) >= len(job.minions):
-            job.minions = []
-        else:
-            gone = {*minions, *excluded}
-            job.minions = [name for name in job.minions if name not in gone]
-        job.count = len(job.minions)
+            return Dispatch(job, minions, excluded, [])
+        gone = {*minions, *excluded}
+        rest = [name for name in job.minions if name not in gone]
+        return Dispatch(job, minions, excluded, rest)
+
+    def done(self, action, now):
+        """
+        An action is written down: its minions get their leases, or its job ends.
+        """
+        job = action.job
+        if isinstance(action, Discard):
+            self.remove(job)
+            cancelled = action.reason == CANCELLED
+            self.counters["cancelled" if cancelled else "discarded"] += 1
+            return
+        minions = action.minions
+        self.leases.take(job.jid, minions, job.cost, now)
+        self.estimate.dispatched(job.jid, job.functions)
+        self.shares.add(job.flow, job.cost * len(minions), now)
+        job.minions, job.count = action.rest, len(action.rest)
         job.sent += len(minions)
         job.waves += 1
         job.moved, job.reason = now, ""
@@ -674,42 +669,24 @@ class Queue:
             self.remove(job)
             self.counters["dispatched"] += 1
         self.counters["waves"] += bool(minions)
-        self.counters["excluded"] += len(excluded)
-        return Dispatch(job, minions, excluded, not job.count)
+        self.counters["excluded"] += len(action.excluded)
 
-    def undo(self, action, now, excluded=True):
+    def undo(self, action, now):
         """
-        An action could not be done: the job waits again, and nothing is published for a
-        moment.
-
-        :param bool excluded: whether that also holds for those who are left out
+        A wave could not be published: its minions wait again, and nothing is published for
+        a moment.
         """
         job = action.job
         self.hold(now)
-        if isinstance(action, Discard):
-            name = "cancelled" if action.reason == CANCELLED else "discarded"
-            self.counters[name] -= 1
-            if action.reason != CANCELLED:
-                # it is not published any more, and discarded a moment later
-                job.held = True
-                self.put(job, now + RETRY_SECONDS)
-            else:
-                self.put(job)
-            return
-        cost = job.cost
         for minion in action.minions:
             self.leases.end(job.jid, minion, undo=True)
-        self.shares.add(job.flow, -cost * len(action.minions), now)
-        back = [*self._minions(job), *action.minions]
-        if excluded:
-            self.counters["excluded"] -= len(action.excluded)
-            back += action.excluded
-        job.minions = sorted(back)
+        self.shares.add(job.flow, -job.cost * len(action.minions), now)
+        job.minions = sorted([*job.minions, *action.minions])
         job.count = len(job.minions)
         job.sent -= len(action.minions)
         job.waves -= 1
         job.reason = "it could not be published"
         self.counters["aborted"] += 1
-        if action.last:
+        if not action.rest:
             self.counters["dispatched"] -= 1
             self.put(job)

@@ -3,6 +3,7 @@ What callers, people and programs get to know of the job handler.
 """
 
 import collections
+import functools
 import itertools
 import os
 import time
@@ -113,49 +114,39 @@ class Report:
     # To people
     # ------------------------------------------------------------------
 
-    def figures(self, now):
-        """
-        Return the figures of the queue.
-        """
-        queue = self.queue
-        oldest = min((job.queued for job in queue), default=now)
-        until = queue.rules.paused_until
-        return {
-            "queued": len(queue),
-            "queued_bytes": queue.bytes,
-            "max_queue_size": self.section["max_queue_size"],
-            "oldest": now - oldest,
-            "paused": until is not None,
-            # JSON has no infinity
-            "paused_until": None if until == float("inf") else until,
-            "held": queue.held_until is not None,
-            "failing": queue.failing,
-            **{name: queue.counters[name] for name in _COUNTED},
-        }
+    def _oldest(self, now):
+        return now - min((job.queued for job in self.queue), default=now)
 
     def status(self, now):
         """
         Return the figures of the job handler and of its criteria module.
         """
-        leases = self.queue.leases
+        queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
+        until = rules.paused_until
         return {
             "criteria": self.section["criteria"],
             "settings": salt.job_handler.config.public(self.section),
             "pid": os.getpid(),
             "running_since": self.started,
-            **self.figures(now),
+            "queued": len(queue),
+            "queued_bytes": queue.bytes,
+            "max_queue_size": self.section["max_queue_size"],
+            "oldest": self._oldest(now),
+            "paused": until is not None,
+            # JSON has no infinity
+            "paused_until": None if until == float("inf") else until,
+            # but that of all jobs
+            "pauses": [rule.settings for rule in rules.rules if rule.given],
+            "held": queue.held_until is not None,
+            "failing": queue.failing,
+            **{name: queue.counters[name] for name in _COUNTED},
             "capacity": {
                 "used": leases.occupied,
                 "leases": len(leases),
-                **self.queue.criteria.stats(now),
+                **queue.criteria.stats(now),
             },
             "silent_minions": len(leases.silent),
             "checking_minions": leases.checking,
-            "pauses": [
-                rule.settings
-                for rule in self.queue.rules.rules
-                if rule.settings in self.queue.rules.pauses
-            ],
         }
 
     def words(self, now):
@@ -361,42 +352,34 @@ class Report:
             "salt.job_handler.unavailable",
             description="Publish requests that the job handler did not answer.",
         )
+
+        def stats(now):
+            # the module may be another one by then
+            return self.queue.criteria.stats(now)
+
         for name, value, description in (
             ("depth", lambda now: len(self.queue), "Jobs that wait."),
-            (
-                "oldest",
-                lambda now: self.figures(now)["oldest"],
-                "Seconds that the oldest job has waited.",
-            ),
-            (
-                "used",
-                lambda now: self.queue.leases.occupied,
-                "Slots that are occupied.",
-            ),
-            (
-                "limit",
-                lambda now: self.queue.criteria.stats(now).get("limit"),
-                "The master's limit.",
-            ),
+            ("oldest", self._oldest, "Seconds that the oldest job has waited."),
+            ("used", lambda _: self.queue.leases.occupied, "Slots that are occupied."),
+            ("limit", lambda now: stats(now).get("limit"), "The master's limit."),
             (
                 "full_minions",
-                lambda now: self.queue.criteria.stats(now).get("full_minions"),
+                lambda now: stats(now).get("full_minions"),
                 "Minions at their own limit.",
             ),
         ):
-            self._gauge(name, value, description)
+            salt.utils.metrics.observable_gauge(
+                f"salt.job_handler.{name}",
+                functools.partial(self._observe, value),
+                description=description,
+            )
 
-    def _gauge(self, name, value, description):
-        def observe(options):
-            # pylint: disable=import-outside-toplevel
-            from opentelemetry.metrics import Observation
+    def _observe(self, value, _options):
+        # pylint: disable=import-outside-toplevel
+        from opentelemetry.metrics import Observation
 
-            number = value(self.clock())
-            return [] if number is None else [Observation(number)]
-
-        salt.utils.metrics.observable_gauge(
-            f"salt.job_handler.{name}", observe, description=description
-        )
+        number = value(self.clock())
+        return [] if number is None else [Observation(number)]
 
     def count_unavailable(self):
         """

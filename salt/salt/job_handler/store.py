@@ -568,13 +568,6 @@ class Store:
             f"SELECT {columns} FROM jobs WHERE seq = ?", (seq,)
         ).fetchone()
 
-    def jid_of(self, seq):
-        """
-        Return the job id of a job, or None.
-        """
-        row = self._row("jid", seq)
-        return row[0] if row else None
-
     def load_of(self, seq):
         """
         Return what the minions of a job get, or None if the job has ended. It may be
@@ -611,11 +604,12 @@ class Store:
         )
         return len(packed)
 
-    def wave(self, job, minions, excluded, cost, whole, state="queued"):
+    def wave(self, job, minions, excluded, rest, whole, state="queued"):
         """
         Write down that a wave is about to be published, and who is left out.
 
-        :param job: the job, with the minions that still wait
+        :param job: the job
+        :param rest: its minions that still wait
         :param bool whole: whether it goes out with the target of the job
         :param str state: of the job; with ``direct`` a worker has published the wave
         :return: the number of the wave, or None if ``minions`` is empty
@@ -634,15 +628,15 @@ class Store:
                 number = self._insert(
                     "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (job.seq, job.jid, cost, self.clock(), sent, bool(whole), packed),
+                    (job.seq, job.jid, job.cost, self.clock(), sent, whole, packed),
                 )
-            if job.minions:
-                self._set_ids(job.seq, job.minions, job.waves)
+            if rest:
+                self._set_ids(job.seq, rest, job.waves + 1)
             else:
                 self.db.execute(
                     "UPDATE jobs SET state = 'running', count = 0, waves = ?"
                     " WHERE seq = ?",
-                    (job.waves, job.seq),
+                    (job.waves + 1, job.seq),
                 )
         return number
 
@@ -683,7 +677,7 @@ class Store:
         """
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
-            self._set_ids(job.seq, minions, job.waves)
+            self._set_ids(job.seq, minions, job.waves - 1)
 
     def waves(self):
         """
