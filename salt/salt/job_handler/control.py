@@ -162,33 +162,20 @@ async def ask(opts, request, timeout):
     finally:
         if writer is not None:
             writer.close()
-    return _checked(reply)
+    if "error" in reply:
+        raise JobHandlerUnavailable(reply["error"])
+    return reply
 
 
 def ask_sync(opts, request, timeout=10):
     """
     Do the same as :func:`ask`, for callers without an event loop.
     """
+    loop = asyncio.new_event_loop()
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(timeout)
-            sock.connect(path(opts))
-            with sock.makefile("rwb") as stream:
-                stream.write(_pack(request))
-                stream.flush()
-                length = _LENGTH.unpack(stream.read(_LENGTH.size))[0]
-                reply = salt.payload.loads(stream.read(length))
-    except (OSError, struct.error) as exc:
-        raise JobHandlerUnavailable(
-            f"The job handler does not answer: {exc!r}"
-        ) from exc
-    return _checked(reply)
-
-
-def _checked(reply):
-    if "error" in reply:
-        raise JobHandlerUnavailable(reply["error"])
-    return reply
+        return loop.run_until_complete(ask(opts, request, timeout))
+    finally:
+        loop.close()
 
 
 # ----------------------------------------------------------------------
@@ -286,24 +273,10 @@ def _is_trusted(sock):
     return _PEER.unpack(peer)[1] in (0, os.geteuid())
 
 
-@contextlib.contextmanager
-def _in_time(writer):
-    """
-    Drop the peer if this takes too long.
-    """
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(PEER_SECONDS, writer.transport.abort)
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 async def _serve_peer(handle, reader, writer):
     try:
         while True:
-            with _in_time(writer):
-                request = await _read(reader)
+            request = await asyncio.wait_for(_read(reader), PEER_SECONDS)
             try:
                 reply = await handle(request)
             except SaltException as exc:
@@ -311,10 +284,9 @@ async def _serve_peer(handle, reader, writer):
             except Exception as exc:  # pylint: disable=broad-except
                 log.exception("The job handler failed on a request")
                 reply = {"error": f"{exc.__class__.__name__}: {exc}"}
-            with _in_time(writer):
-                writer.write(_pack(reply))
-                await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+            writer.write(_pack(reply))
+            await asyncio.wait_for(writer.drain(), PEER_SECONDS)
+    except (asyncio.IncompleteReadError, asyncio.TimeoutError, ConnectionError):
         # the peer is done, or too slow
         pass
     except Exception:  # pylint: disable=broad-except

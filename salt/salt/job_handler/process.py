@@ -6,6 +6,7 @@ locks: the private socket, the event bus, the publisher and a step about twice a
 """
 
 import asyncio
+import functools
 import logging
 import sqlite3
 
@@ -106,6 +107,7 @@ class Handler:
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )
+        self.beat = functools.partial(salt.job_handler.control.beat, opts)
         self.server = None
         #: the job handlers of the cluster, or None
         self.group = None
@@ -151,7 +153,7 @@ class Handler:
         self.group = salt.job_handler.postgres.Group(self.store, self.opts["id"])
         self.handle = self.group.relay
         await self._open_socket()
-        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self._beat))
+        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         try:
             await self.group.lead()
         finally:
@@ -170,7 +172,7 @@ class Handler:
         Take over what the last one left, and open the socket.
         """
         self.report.register(self.opts)
-        await self._beat()
+        self.beat()
         kept = self.store.get_meta("kept") or {}
         restarted = kept.get("master") not in (None, self.master)
         section = self.store.get_meta("section")
@@ -202,7 +204,7 @@ class Handler:
         """
         parts = []
         if self.group is not None:
-            parts = [self.group.serve(self.handle), self._every(1, self._sign)]
+            parts = [self.group.serve(self.handle), self._every(1, self.group.sign)]
         await asyncio.gather(
             *parts,
             self.maintenance.listen(),
@@ -210,13 +212,15 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
-            self._every(BEAT_SECONDS, self._beat),
+            self._every(BEAT_SECONDS, self.beat),
         )
 
     async def _every(self, seconds, function):
         while True:
             try:
-                await function()
+                doing = function()
+                if doing is not None:
+                    await doing
             except salt.job_handler.store.UNAVAILABLE as exc:
                 # the disk may be full, or somebody holds the database
                 log.error("The job handler can't use its database: %s", exc)
@@ -278,12 +282,6 @@ class Handler:
     async def _checkpoint(self):
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.store.checkpoint)
-
-    async def _sign(self):
-        self.group.sign()
-
-    async def _beat(self):
-        salt.job_handler.control.beat(self.opts)
 
     async def reload(self):
         """
