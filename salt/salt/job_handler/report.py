@@ -114,15 +114,13 @@ class Report:
     # To people
     # ------------------------------------------------------------------
 
-    def _oldest(self, now):
-        return now - min((job.queued for job in self.queue), default=now)
-
     def status(self, now):
         """
         Return the figures of the job handler and of its criteria module.
         """
         queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
         until = rules.paused_until
+        oldest = min((job.queued for job in queue), default=now)
         return {
             "criteria": self.section["criteria"],
             "settings": salt.job_handler.config.public(self.section),
@@ -131,7 +129,7 @@ class Report:
             "queued": len(queue),
             "queued_bytes": queue.bytes,
             "max_queue_size": self.section["max_queue_size"],
-            "oldest": self._oldest(now),
+            "oldest": now - oldest,
             "paused": until is not None,
             # JSON has no infinity
             "paused_until": None if until == float("inf") else until,
@@ -359,8 +357,16 @@ class Report:
 
         for name, value, description in (
             ("depth", lambda now: len(self.queue), "Jobs that wait."),
-            ("oldest", self._oldest, "Seconds that the oldest job has waited."),
-            ("used", lambda _: self.queue.leases.occupied, "Slots that are occupied."),
+            (
+                "oldest",
+                lambda now: self.status(now)["oldest"],
+                "Seconds that the oldest job has waited.",
+            ),
+            (
+                "used",
+                lambda now: self.queue.leases.occupied,
+                "Slots that are occupied.",
+            ),
             ("limit", lambda now: stats(now).get("limit"), "The master's limit."),
             (
                 "full_minions",

@@ -31,7 +31,6 @@ import hashlib
 import logging
 import os
 import sqlite3
-import stat
 import time
 import zlib
 
