@@ -87,23 +87,12 @@ def enabled(opts):
 
 def is_question(jid):
     """
-    Return whether a job id belongs to a question of the job handler. Clients can't choose
-    such a job id.
+    Return whether a job id belongs to a question of the job handler, which asks minions
+    what they run. Clients can't choose such a job id, and the job cache knows none.
 
     :param str jid: the job id
     """
     return str(jid).endswith(QUESTION)
-
-
-def is_answer(opts, jid):
-    """
-    Return whether what a minion returns is an answer to the job handler, which asks
-    minions what they run. The job cache knows nothing of such questions.
-
-    :param dict opts: the master's options
-    :param str jid: the job id
-    """
-    return enabled(opts) and is_question(jid)
 
 
 def sentences(reasons):

@@ -135,6 +135,8 @@ class Dispatcher:
         self.connected_at = 0
         self.lock = asyncio.Lock()
         self._wake = asyncio.Event()
+        #: say that there may be something to do
+        self.wake = self._wake.set
         # how many wait for the lock who do not wait for the whole queue
         self._hurry = 0
         # {wave: (its job, when it was published)}
@@ -323,12 +325,6 @@ class Dispatcher:
     # ------------------------------------------------------------------
     # Publishing
     # ------------------------------------------------------------------
-
-    def wake(self):
-        """
-        There may be something to do.
-        """
-        self._wake.set()
 
     async def run(self):
         """

@@ -7,7 +7,6 @@ at that moment. The job handler only gets to know of it, and says how far the jo
 """
 
 import asyncio
-import collections
 import fnmatch
 import logging
 import os
@@ -52,10 +51,6 @@ _stores = {}
 
 # the settings that were read again, as this process knew them last
 _sections = {}
-
-# {fail_mode: publish requests that the job handler did not answer}, which the store does
-# not know yet
-_uncounted = collections.Counter()
 
 
 def _store(opts):
@@ -360,8 +355,6 @@ class Handover:
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return None, None
-        if _uncounted:
-            self._count()
         if self.seq is not None:
             return state, jid
         # there is no place, and the second value is the sentence
@@ -480,7 +473,7 @@ class Handover:
             )
             return
         if salt.job_handler.store.is_busy(exc):
-            self._unavailable(exc, busy=True)
+            self._unavailable(exc)
             return
         log.critical("The job handler's queue can't be written: %s", exc)
         self.refuse(
@@ -489,29 +482,19 @@ class Handover:
             10,
         )
 
-    def _count(self):
-        """
-        Write down for the job handler, which exports it, how often it did not answer.
-        """
-        try:
-            _store(self.opts).add_unavailable(_uncounted)
-        except _UNUSABLE as exc:
-            log.info("It is counted later that the job handler did not answer: %s", exc)
-        else:
-            _uncounted.clear()
-
-    def _unavailable(self, exc, busy=False):
+    def _unavailable(self, exc):
         """
         Do what ``fail_mode`` says.
-
-        :param bool busy: whether somebody holds the database
         """
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)
-        _uncounted[mode] += 1
-        if not busy:
-            self._count()
+        if not salt.job_handler.store.is_busy(exc):
+            try:
+                # for the job handler, which exports it
+                _store(self.opts).count_unavailable(mode)
+            except _UNUSABLE as error:
+                log.info("It is not counted: %s", error)
         self.event.fire_event(
             {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
         )

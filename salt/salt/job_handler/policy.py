@@ -221,9 +221,6 @@ class Rules:
         self.targets = {rule.target for rule in self.rules} - {None}
         self.learn(self._targets)
 
-    def __len__(self):
-        return len(self.rules)
-
     def resolve(self, opts):
         """
         Return the ids of the minions in each target. May take seconds.

@@ -24,7 +24,6 @@ nothing, and a power cut may lose the last moments, but not the database. The st
 are those that PostgreSQL knows as well, see :mod:`salt.job_handler.postgres`.
 """
 
-import collections
 import contextlib
 import errno
 import hashlib
@@ -522,16 +521,15 @@ class Store:
             ).rowcount
         )
 
-    def add_unavailable(self, counts):
+    def count_unavailable(self, mode):
         """
-        Add to how many publish requests the job handler did not answer.
+        Count a publish request that the job handler did not answer.
 
-        :param dict counts: how many more, by ``fail_mode``
+        :param str mode: the value of ``fail_mode``
         """
         with self.writing():
-            total = collections.Counter(self.get_meta("unavailable", {}))
-            total.update(counts)
-            self.put_meta("unavailable", dict(total))
+            counts = self.get_meta("unavailable", {})
+            self.put_meta("unavailable", {**counts, mode: counts.get(mode, 0) + 1})
 
     # ------------------------------------------------------------------
     # What the job handler does
