@@ -436,7 +436,9 @@ class Dispatcher:
             write()
         except salt.job_handler.store.TakenError as exc:
             log.info("%s", exc)
-            self.queue.remove(job)
+            # a step may have been faster
+            if job in self.queue:
+                self.queue.remove(job)
             self._callers.pop(job.seq, None)
             return False
         except salt.job_handler.store.UNAVAILABLE:

@@ -254,8 +254,7 @@ class PostgresStore(salt.job_handler.store.Store):
         self.db.execute("BEGIN")
         self.db.execute("LOCK TABLE version IN EXCLUSIVE MODE")
         if self._sign is not None and self._sign != self._leader():
-            self.close()
-            raise psycopg2.InterfaceError("another master leads the queue now")
+            self._lost()
 
     def replaced(self):
         """
@@ -300,16 +299,22 @@ class PostgresStore(salt.job_handler.store.Store):
         own = sign and salt.job_handler.store.unpack(sign)["name"] == name
         if sign and not hangs and not own:
             return False
+        packed = self._new_sign(name)
         with self.writing():
             # unless another one was faster
             if self._leader() != sign:
                 return False
-            self._renew(name)
+            self.db.execute(
+                "INSERT INTO meta VALUES ('leader', ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (packed,),
+            )
+        self._sign = packed
         return True
 
-    def _renew(self, name):
-        self.put_meta("leader", {"name": name, "sign": uuid.uuid4().hex})
-        self._sign = self._leader()
+    @staticmethod
+    def _new_sign(name):
+        return salt.job_handler.store.pack({"name": name, "sign": uuid.uuid4().hex})
 
     def sign(self, name):
         """
@@ -317,8 +322,19 @@ class PostgresStore(salt.job_handler.store.Store):
 
         :param str name: of this master
         """
-        with self.writing():
-            self._renew(name)
+        packed = self._new_sign(name)
+        row = self.db.execute(
+            "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
+            (packed, self._sign),
+        )
+        if not row.rowcount:
+            self._lost()
+        self._sign = packed
+
+    def _lost(self):
+        # what leads ends with its connection
+        self.close()
+        raise psycopg2.InterfaceError("another master leads the queue now")
 
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
@@ -378,7 +394,14 @@ class Group:
         """
         Wait until this job handler leads.
         """
-        while not self.store.lead(self.name):
+        while True:
+            try:
+                if self.store.lead(self.name):
+                    return
+            except psycopg2.OperationalError:
+                # somebody else writes, unless the connection is lost
+                if self.store.replaced():
+                    raise
             await asyncio.sleep(ELECTION_SECONDS)
 
     def sign(self):
