@@ -90,43 +90,54 @@ class Job:
     :ivar bool notified: whether the caller knows that it waits
     """
 
-    #: what a new job has, unless its caller says otherwise
-    FIELDS = {
-        "user": "",
-        "ticket": "",
-        "reason": "",
-        "size": 0,
-        "waves": 0,
-        "sent": 0,
-        "priority": 0,
-        "queued": 0.0,
-        "not_before": 0.0,
-        "sync": False,
-        "forced": False,
-        "fixed": False,
-        "held": False,
-        "parked": False,
-        "notified": False,
-        "minions": None,
-        "deadline": None,
-        "caller": None,
-        "flow": None,
-        # the version of the rules, and the one that matches
-        "rule": (None, None),
-        "cost": 1,
-    }
-
-    __slots__ = ("seq", "jid", "functions", "count", "left_out", "moved", *FIELDS)
+    __slots__ = (
+        "seq",
+        "jid",
+        "functions",
+        "user",
+        "count",
+        "minions",
+        "size",
+        "queued",
+        "not_before",
+        "deadline",
+        "sync",
+        "forced",
+        "fixed",
+        "ticket",
+        "caller",
+        "waves",
+        "sent",
+        "moved",
+        "reason",
+        "priority",
+        "held",
+        "parked",
+        "flow",
+        "left_out",
+        "notified",
+        "rule",
+        "cost",
+    )
 
     def __init__(self, seq, jid, fun, count, **values):
         self.seq = seq
         self.jid = jid
         self.functions = [fun] if isinstance(fun, str) else list(fun)
         self.count = count
+        self.user = self.ticket = self.reason = ""
+        self.size = self.waves = self.sent = self.priority = 0
+        self.queued = self.not_before = 0.0
+        self.sync = self.forced = self.fixed = False
+        self.held = self.parked = self.notified = False
+        self.minions = self.deadline = self.caller = self.flow = None
         self.left_out = {}
-        for name, value in {**self.FIELDS, **values}.items():
+        # (version of the rules, the rule that matches)
+        self.rule = (None, None)
+        for name, value in values.items():
             setattr(self, name, value)
         self.moved = self.queued
+        self.cost = 1
 
     @property
     def fun(self):
