@@ -172,7 +172,7 @@ def _browse(bed: Bed, options: Options) -> dict[Figure, Samples]:
         page.get_by_text("No job waits.").wait_for()
         opened = _used(bed)
         page.close()
-        more = opened - min(before, _used(bed))
+        more = opened - (before + _used(bed)) / 2
         browser.close()
     return {
         OPEN: Samples([more]),

@@ -117,6 +117,8 @@ class Carrier:
         self._tidy()
         if not self._is_picking():
             return
+        # again: a pick may have been killed before
+        self._leave_out(self.topics[self.done])
         marked = self.git.attempt("-c", "core.whitespace=", "diff", "--check").text
         wrong = tuple(line for line in marked.splitlines() if "conflict marker" in line)
         if wrong:

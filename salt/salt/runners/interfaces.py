@@ -15,6 +15,8 @@ import re
 
 import jinja2
 import jinja2.nodes
+import jinja2.parser
+import jinja2.sandbox
 import yaml
 
 import salt.cache
@@ -30,7 +32,25 @@ log = logging.getLogger(__name__)
 _FOLDER = pathlib.Path(salt.interfaces.__file__).parent
 _PLATFORM = (*PLATFORMS, "os", "osmajorrelease")
 _TAG = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
-_ENVIRONMENT = jinja2.Environment(undefined=jinja2.StrictUndefined)
+_ENVIRONMENT = jinja2.sandbox.ImmutableSandboxedEnvironment(
+    undefined=jinja2.StrictUndefined
+)
+# what a condition may consist of whose value is looked for: anybody may have written it
+_HARMLESS = {
+    jinja2.nodes.And: (),
+    jinja2.nodes.Compare: (),
+    jinja2.nodes.Const: (),
+    jinja2.nodes.Filter: ("int", "lower", "string", "upper"),
+    jinja2.nodes.Getattr: (*_PLATFORM, "endswith", "get", "lower", "startswith", "upper"),
+    jinja2.nodes.Getitem: (),
+    jinja2.nodes.List: (),
+    jinja2.nodes.Name: ("grains",),
+    jinja2.nodes.Not: (),
+    jinja2.nodes.Operand: (),
+    jinja2.nodes.Or: (),
+    jinja2.nodes.Test: (),
+    jinja2.nodes.Tuple: (),
+}
 _STATE_KEYWORDS = salt.state.STATE_INTERNAL_KEYWORDS | {"name", "names"}
 # stands for what is known only when a template is rendered
 _UNKNOWN = "\ue000"
@@ -96,8 +116,11 @@ def check(folder, minions="*", tgt_type="glob"):
     paths = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix in (".sls", ".jinja", ".j2")
-        or (path.suffix == ".py" and path.parent.name in ("_modules", "_states"))
+        if path.is_file()
+        and (
+            path.suffix in (".sls", ".jinja", ".j2")
+            or (path.suffix == ".py" and path.parent.name in ("_modules", "_states"))
+        )
     ]
     texts = {}
     for path in paths:
@@ -114,6 +137,7 @@ def check(folder, minions="*", tgt_type="glob"):
                         (grains["os"] or grains["kernel"], count)
                     )
             except (
+                RecursionError,
                 SyntaxError,
                 ValueError,
                 jinja2.TemplateError,
@@ -373,10 +397,27 @@ def _truth(expression, grains):
     """
     known = _Grains({key: value for key, value in grains.items() if value is not None})
     try:
+        parser = jinja2.parser.Parser(_ENVIRONMENT, expression, state="variable")
+        tree = parser.parse_expression()
+        if not all(map(_harmless, [tree, *tree.find_all(jinja2.nodes.Node)])):
+            return None
         compiled = _ENVIRONMENT.compile_expression(expression, undefined_to_none=False)
         return bool(compiled(grains=known))
     except Exception:  # pylint: disable=broad-except
         return None
+
+
+def _harmless(node):
+    """
+    Return whether a part of a condition does nothing but look at grains
+    """
+    if isinstance(node, jinja2.nodes.Call):
+        return isinstance(node.node, jinja2.nodes.Getattr)
+    names = _HARMLESS.get(type(node))
+    if names is None:
+        return False
+    name = getattr(node, "attr", getattr(node, "name", None))
+    return not names or name in names
 
 
 def _jinja_calls(line, expression):

@@ -13,6 +13,7 @@ from patches.series import read_series
 from tests.unit.patches.conftest import LINES
 
 if TYPE_CHECKING:
+    from patches.state import Applied
     from tests.unit.patches.conftest import Project
 
 NEWER = {"salt/one.py": "line -1\n" + "".join(f"line {number}\n" for number in range(40)), "salt/new.py": "new\n"}
@@ -266,6 +267,29 @@ def test_killed_while_git_wrote(patched: Project, monkeypatch: pytest.MonkeyPatc
     assert own.read_text() == "mine\n"
     ended = patched.run("bump", "--continue")
     assert ended.code == 0, ended.err
+    assert not (patched.layout.salt / "salt/two.py").exists()
+
+
+@pytest.mark.slow
+def test_killed_before_a_file_was_left_out(patched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that the release does not have is left out too when the bump ended before that."""
+    patched.release("1.1", {**CLASHING, "salt/two.py": None})
+    patched.run("bump", "1.1", "--keep-conflict")
+    resolve(patched, "one", "first")
+    leave_out = carry.Carrier._leave_out
+
+    def killed(carrier: carry.Carrier, one: Applied) -> tuple[str, ...]:
+        if one.topic == "second":
+            raise KeyboardInterrupt
+        return leave_out(carrier, one)
+
+    with monkeypatch.context() as context:
+        context.setattr(carry.Carrier, "_leave_out", killed)
+        with pytest.raises(KeyboardInterrupt):
+            patched.run("bump", "--continue")
+    ended = patched.run("bump", "--continue")
+    assert ended.code == 0, ended.err
+    assert "left out: second: salt/two.py, which Salt 1.1 does not have" in ended.out
     assert not (patched.layout.salt / "salt/two.py").exists()
 
 

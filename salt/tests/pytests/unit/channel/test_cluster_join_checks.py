@@ -4,11 +4,14 @@ Whom a master of a cluster believes, from the first discovery to the messages of
 
 # pylint: disable=protected-access
 
+import asyncio
 import collections
+import concurrent.futures
 import copy
 import ctypes
 import multiprocessing
 import pathlib
+import threading
 
 import pytest
 
@@ -322,9 +325,7 @@ async def test_ids_that_are_paths(master, tmp_path, name):
     await member.handle_pool_publish(raw)
     reply = _resigned(member.sent[-1][1], member.cluster_key(), peer_id=name)
     await joiner.handle_pool_publish(reply)
-    crypticle = salt.crypt.Crypticle(
-        member.opts, salt.master.SMaster.secrets["cluster_aes"]["secret"].value
-    )
+    crypticle = rpc.crypticle(member.opts)
     notify = {"peer_id": JOINER, "join_peer_id": name, "pub": "pub", "aes": "aes"}
     await member.handle_pool_publish(
         salt.utils.event.SaltEvent.pack(
@@ -333,6 +334,52 @@ async def test_ids_that_are_paths(master, tmp_path, name):
     )
     assert [path for path in sorted(tmp_path.rglob("*")) if path not in found] == []
     assert member._raft_service is None
+
+
+@pytest.mark.parametrize(
+    "name, data, effect",
+    [
+        ("state-sync-chunk", {"session": "one"}, "_apply_state_sync_chunk"),
+        ("sync-roots-begin", {"session": "one"}, "_begin_root_sync_session"),
+        ("delegate-write", {"owner": MEMBER}, "_handle_delegate_write"),
+        ("shed-request", {"request": "one"}, "_handle_shed_request"),
+        (
+            "multi-ring-request",
+            {"runner_tag": "cluster/runner/ring_set"},
+            "_handle_multi_ring_runner_event",
+        ),
+        (
+            "collect-request",
+            {"requester": JOINER, "channels": ["keys"]},
+            "_handle_collect_request",
+        ),
+        (
+            "join-notify",
+            {"peer_id": OTHER, "join_peer_id": JOINER, "pub": "pub"},
+            "_keep_peer_pub",
+        ),
+    ],
+)
+async def test_what_minions_can_encrypt(master, name, data, effect):
+    """
+    They have the AES key of the cluster, which lets nobody act as a master
+    """
+    member = master(MEMBER, [JOINER])
+    mock = AsyncMock() if name == "collect-request" else MagicMock()
+    minions = salt.crypt.Crypticle(
+        member.opts, salt.master.SMaster.secrets["cluster_aes"]["secret"].value
+    )
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
+    for crypticle, called in ((minions, False), (rpc.crypticle(member.opts), True)):
+        raw = salt.utils.event.SaltEvent.pack(
+            f"cluster/peer/{name}", crypticle.dumps(data)
+        )
+        with patch.object(member, effect, mock):
+            await member.handle_pool_publish(raw)
+            # When this has run in the executor, all before it has
+            await loop.run_in_executor(None, int)
+        assert mock.called is called
 
 
 async def test_events_of_nobody_are_not_kept(master):
@@ -347,17 +394,40 @@ async def test_events_of_nobody_are_not_kept(master):
     assert list(member.auth_errors) == [JOINER]
 
 
+@pytest.mark.parametrize("answer", [None, OSError("refused")])
+async def test_a_stranger_where_nobody_answers(master, caplog, answer):
+    """
+    The master goes on while it waits for an address that a stranger has given
+    """
+    member = master(MEMBER, cluster_secret="something")
+    joiner = master(JOINER, [MEMBER], cluster_secret="something")
+    raw = await _discover(joiner)
+    turn, results = threading.Event(), []
+
+    async def publish(raw):
+        results.append(turn.wait(10))
+        if answer:
+            raise answer
+
+    member.pusher = lambda peer: MagicMock(pull_host=peer, publish=publish)
+    asyncio.get_running_loop().call_later(0.01, turn.set)
+    await member.handle_pool_publish(raw)
+    assert results == [True]
+    assert "Traceback" not in caplog.text
+
+
 async def test_candidates_are_bounded(master):
     member = master(MEMBER, cluster_secret="something")
     joiner = master(JOINER, [MEMBER], cluster_secret="something")
     raw = await _discover(joiner)
-    for number in range(120):
+    member._CANDIDATES = 10
+    for number in range(15):
         name = f"127.0.1.{number}"
         await member.handle_pool_publish(
             _resigned(raw, joiner.private_key(), peer_id=name)
         )
-    assert len(member._discover_candidates) == 100
-    assert "127.0.1.119" in member._discover_candidates
+    assert len(member._discover_candidates) == 10
+    assert "127.0.1.14" in member._discover_candidates
 
 
 def _vote(group="cluster"):

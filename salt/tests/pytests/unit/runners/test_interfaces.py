@@ -61,6 +61,43 @@ def check(tmp_path, master_opts):
     return check
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "cycler.__init__.__globals__.os.mkdir('{0}')",
+        "grains['__class__'].__mro__[1].__subclasses__()",
+        "grains.get.__self__.clear()",
+        "9 ** 9 ** 9 ** 9",
+        "'x' * 10 ** 12",
+        "'x' | center(10 ** 12)",
+        "'{{:999999999999}}'.format(1)",
+        "range(10 ** 12) | list",
+        "lipsum(10 ** 9)",
+        "(" * 5000,
+    ],
+)
+def test_a_condition_does_nothing(check, tmp_path, condition):
+    """
+    Whoever wrote the files that are checked runs nothing, and the check ends
+    """
+    made = tmp_path / "made"
+    text = "{% if " + condition.format(made) + " %}\n{% endif %}\nweb:\n  pkg.frobbed: []\n"
+    result = check({"web.sls": text}, DEBIAN)
+    assert not made.exists()
+    assert len(result["faults"]) + len(result["not read"]) == 1
+
+
+def test_what_is_no_file(check, tmp_path):
+    """
+    It is not read
+    """
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "srv" / "zero.sls").symlink_to("/dev/zero")
+    result = check({"deep.sls": "[" * 5000}, DEBIAN)
+    assert list(result["not read"]) == ["deep.sls"]
+    assert result["files"] == 0
+
+
 def test_check(check):
     text = """\
     {% if grains['os_family'] == 'Debian' %}

@@ -22,18 +22,21 @@ const series = signal([[], [], []]);
 let last = 0;
 let planned = 0;
 
-async function load() {
+/** Load everything, or the figures alone while no event tells of a job. */
+async function load(idle = false) {
   clearTimeout(planned);
   last = Date.now();
-  planned = setTimeout(load, IDLE_MS);
+  planned = setTimeout(() => load(may("queue.figures") && jobs.value.length === 0), IDLE_MS);
   if (document.hidden || expired.value) return;
   try {
-    const [list, all, old] = await Promise.all(
-      ["queue.list", "queue.figures", "queue.history"].map((one) => (may(one) ? call(one, one === "queue.figures" ? {} : { limit: 500 }) : null)),
+    const [all, list, old] = await Promise.all(
+      ["queue.figures", "queue.list", "queue.history"].slice(0, idle ? 1 : 3).map((one) => (may(one) ? call(one, one === "queue.figures" ? {} : { limit: 500 }) : null)),
     );
-    jobs.value = list ?? [];
     figures.value = all;
-    ended.value = old ?? [];
+    if (!idle) {
+      jobs.value = list ?? [];
+      ended.value = old ?? [];
+    } else if (all.queued > 0) soon();
     failure.value = list === null && all === null ? Object.assign(new Error("Ask for job_handler.list in external_auth."), { forbidden: true }) : null;
     const { used, limit } = all?.capacity ?? {};
     if (used !== undefined) series.value = series.value.map((one, index) => [...one, [last / 1000, used, limit][index]].slice(-POINTS));
@@ -45,7 +48,7 @@ async function load() {
 /** Load after an event, at most once in five seconds. */
 function soon() {
   clearTimeout(planned);
-  planned = setTimeout(load, Math.max(0, last + REST_MS - Date.now()));
+  planned = setTimeout(() => load(), Math.max(0, last + REST_MS - Date.now()));
 }
 
 export function Queue() {
@@ -86,7 +89,7 @@ function Summary({ now }) {
     <div class="line">
       ${may("queue.pause") && html`<button onClick=${() => pause(now)}>Pause…</button>`}
       ${may("queue.resume") && (now.paused || now.pauses?.length > 0) && html`<button onClick=${resume}>Resume…</button>`}
-      <button onClick=${load}>Refresh</button>
+      <button onClick=${() => load()}>Refresh</button>
     </div>`;
 }
 
