@@ -34,8 +34,7 @@ class Setup:
             self.seq, str(self.seq), fun, len(MINIONS), queued=now, **kwargs
         )
         self.queue.put(job)
-        for action in iter(lambda: self.queue.advance(now), None):
-            self.queue.done(action, now)
+        list(self.queue.advance(now))
 
     def returns(self, jid, seconds, now):
         for minion in MINIONS:
