@@ -696,7 +696,9 @@ class Queue:
         job.minions = sorted(back)
         job.count = len(job.minions)
         job.sent -= len(action.minions)
-        job.waves -= 1
+        if excluded or not action.excluded:
+            # otherwise the next try is a further wave: it must not reach who was left out
+            job.waves -= 1
         job.reason = "it could not be published"
         self.counters["aborted"] += 1
         if action.last:

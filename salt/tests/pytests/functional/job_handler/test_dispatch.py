@@ -252,6 +252,25 @@ def test_publisher_that_fails(setup):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+def test_publisher_that_fails_reaches_nobody_who_was_left_out(setup):
+    """
+    Who was told to be left out does not get the job with the second try.
+    """
+
+    async def run():
+        await setup.start()
+        for jid in ("1", "2"):
+            await setup.publish(jid, ["m00"])
+        setup.bus.broken = True
+        answer = await setup.publish("3", MINIONS[:5])
+        assert list(answer["load"]["job_handler"]["excluded"]) == ["m00"]
+        setup.bus.broken = False
+        await setup.tick(2)
+
+    asyncio.run(run())
+    assert setup.bus.jobs()[-1] == ("3", MINIONS[1:5])
+
+
 @pytest.mark.parametrize("method", ["wave", "finish"])
 def test_disk_that_is_full_for_a_moment(setup, method):
     """
