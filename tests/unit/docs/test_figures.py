@@ -104,7 +104,7 @@ def test_the_caption_of_the_picture_counts_its_requests(root: Path) -> None:
     trees = json.loads((root / "docs/first-run.json").read_text(encoding="utf-8"))["trees"]
     without = {name: f"{sum(row[3] != 'complete' for row in rows)} of {len(rows)}" for name, rows in trees.items()}
     caption = (root / "README.md").read_text(encoding="utf-8")
-    sentence = f"On unpatched Salt 3008.5 that happened to {without['stock']} requests, with Saltbed to {without['patched']}"
-    assert sentence in caption
+    sentence = "On unpatched Salt 3008.5 that happened to {stock} requests, with Saltbed to {patched}"
+    assert sentence.format(**without) in caption
     longest = max(end - start for _, start, end, _ in trees["patched"])
     assert f"the slowest request took {longest:.0f} s" in caption
