@@ -203,6 +203,8 @@ def _everything(page: Page) -> dict[Figure, list[float]]:
             ) from error
 
     fleet = act(FLEET)
+    # the master answers this on the cores that draw
+    page.locator(".bars button").first.wait_for()
     scrolled = float(page.evaluate(SCROLL % (FRAMES, FRAMES)))
     actions = [act(one) for one in ON_FLEET]
     states = act(STATES)

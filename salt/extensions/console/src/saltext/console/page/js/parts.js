@@ -1,6 +1,6 @@
 // Parts that all pages share.
 
-import { h } from "preact";
+import { Component, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
 import htm from "htm";
@@ -132,6 +132,18 @@ export function Trouble({ failure, what, how }) {
 /** Ids differ at their end, which must not be cut off. */
 const kind = (column) => `cell${column.number ? " number" : ""}${column.key === "id" ? " id" : ""}`;
 
+/** A row of a `Grid`, drawn again only if something of it has changed: the others stay while it scrolls. */
+class Row extends Component {
+  shouldComponentUpdate(next) {
+    return ["row", "columns", "draw", "tab"].some((key) => next[key] !== this.props[key]);
+  }
+
+  render({ row, columns, draw, tab, number, height }) {
+    return html`<div role="row" class="row" aria-rowindex=${number + 2} style=${{ top: `${(number + 1) * height}px` }}>
+      ${columns.map((one) => html`<div role="cell" class=${kind(one)} key=${one.key}>${draw(row, one, tab)}</div>`)}</div>`;
+  }
+}
+
 /**
  * A table of which only the visible rows are drawn. Of all rows, Tab reaches the links of the current one; arrows, Page Up and Down,
  * Home and End choose another one. `draw` gets what a link needs as its `tabindex`.
@@ -179,8 +191,7 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
         ${onSort ? html`<button onClick=${() => onSort(one.key)}>${text(one.title)} ${sort === one.key ? "▲" : sort === `-${one.key}` ? "▼" : ""}</button>` : text(one.title)}</div>`)}
     </div></div>
     <div role="rowgroup" ref=${(node) => node && (node.style.height = `${rows.length * height}px`)}>
-      ${rows.slice(first, first + shown).map((row, index) => html`<div role="row" class="row" key=${first + index} aria-rowindex=${first + index + 2} style=${{ top: `${(first + index + 1) * height}px` }}>
-        ${columns.map((one) => html`<div role="cell" class=${kind(one)} key=${one.key}>${draw(row, one, first + index === current ? 0 : -1)}</div>`)}</div>`)}
+      ${rows.slice(first, first + shown).map((row, index) => html`<${Row} key=${first + index} number=${first + index} tab=${first + index === current ? 0 : -1} ...${{ row, columns, draw, height }} />`)}
     </div>
   </div>`;
 }
