@@ -81,7 +81,11 @@ def test_a_condition_does_nothing(check, tmp_path, condition):
     Whoever wrote the files that are checked runs nothing, and the check ends
     """
     made = tmp_path / "made"
-    text = "{% if " + condition.format(made) + " %}\n{% endif %}\nweb:\n  pkg.frobbed: []\n"
+    text = (
+        "{% if "
+        + condition.format(made)
+        + " %}\n{% endif %}\nweb:\n  pkg.frobbed: []\n"
+    )
     result = check({"web.sls": text}, DEBIAN)
     assert not made.exists()
     assert len(result["faults"]) + len(result["not read"]) == 1
