@@ -134,7 +134,7 @@ def test_api_answers_as_the_command_does(bed: Bed) -> None:
         (["query.items", "node", "name", "name ="], "Correct the filter at character 7: "),
         (["job_handler.status"], "The job handler is off: set rate_limiting "),
         (["package_states.set", "../x"], "'../x' is no state name; use "),
-        (["package_states.set", "web", "vim", "upgrade", "version=1.5"], "1.5 is a number here"),
+        (["package_states.set", "web", "vim", "installed", "version=1.5"], "1.5 is a number here"),
         (["package_states.load", "/nope/x"], "'/nope/x' can't be read: "),
         (["package_states.show", "web"], "PostgreSQL says: "),
         (["pillar_sql.import_files"], "There is neither /srv/susemanager/pillar_data nor "),
