@@ -157,6 +157,21 @@ def test_an_orphan_is_kept_and_released(bench: Bench) -> None:
     assert bench.root.holds() == ["sb-unwanted"]
 
 
+@pytest.mark.parametrize("left", ["", "# cleaned\n"])
+def test_a_hold_stays_ours_when_its_pins_are_cleaned(bench: Bench, left: str) -> None:
+    """Whoever empties or removes the preferences file leaves holds behind, which Salt still releases."""
+    bench.begin("sb-tool", "1.2")
+    bench.apply(("sb-tool", "kept"))
+    assert bench.root.holds() == ["sb-tool"]
+    bench.root.run("sh", "-c", f"rm {PREFERENCES}; printf '{left}' > {PREFERENCES}" if left else f"rm {PREFERENCES}")
+    assert bench.apply(("sb-tool", "latest")).failed == []
+    assert bench.version("sb-tool") == "2.0"
+    assert bench.root.holds() == []
+    bench.root.run("apt-mark", "hold", "sb-tool")
+    bench.apply()
+    assert bench.root.holds() == ["sb-tool"]
+
+
 def test_one_bad_package_among_fifty(bench: Bench) -> None:
     """49 are installed, and the one that can't be is named."""
     names = [f"sb-n{number:02d}" for number in range(49)]

@@ -80,6 +80,7 @@ class Commands:
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setattr(apt, "PREFERENCES", str(tmp_path / "00salt"))
+    monkeypatch.setattr(apt, "COPY", str(tmp_path / "lib" / "pins"))
     monkeypatch.setattr(apt, "STATUS", "/var/lib/dpkg/status")
     monkeypatch.setattr(apt, "CACHE", str(tmp_path / "pkgcache.bin"))
     monkeypatch.setattr(journal, "FOLDER", str(tmp_path / "lib"))

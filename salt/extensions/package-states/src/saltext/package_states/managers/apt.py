@@ -14,7 +14,7 @@ from typing import NamedTuple
 import saltext.package_states.model.condition as condition
 import saltext.package_states.model.version as versions
 from saltext.package_states.errors import PackageStateError
-from saltext.package_states.managers import aptlists, pins
+from saltext.package_states.managers import aptlists, journal, pins
 from saltext.package_states.managers.base import Manager, Solution
 from saltext.package_states.managers.pins import Pin
 from saltext.package_states.minion import pkgset, replace
@@ -22,6 +22,8 @@ from saltext.package_states.model.decision import IMPOSSIBLE, INSTALL, NOTHING, 
 from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
+# tells which holds are Salt's own when somebody has cleaned that file
+COPY = os.path.join(journal.FOLDER, "package-states-pins")
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 CACHE = "/var/cache/apt/pkgcache.bin"
@@ -87,9 +89,12 @@ class Apt(Manager):
                 "dpkg": self._dpkg(),
                 "policy": {},
                 "pins": pins.read(PREFERENCES),
+                "copy": pins.read(COPY),
             }
             known["record"] = {
-                pin.key: pin.version for pin in known["pins"] if pin.held
+                pin.key: pin.version
+                for pin in known["copy"] + known["pins"]
+                if pin.held
             }
             self.context["package_state.apt"] = known
         return known
@@ -434,11 +439,13 @@ class Apt(Manager):
         }
         for key in hold:
             changes.setdefault(key, {"old": "", "new": "hold"})
-        if test or not (changes or pins.text(new) != pins.text(old)):
+        written = {pins.text(one) for one in (old, self._known()["copy"])}
+        if test or not (changes or written != {pins.text(new)}):
             return changes
         if release:
             self._mark("unhold", release)
-        pins.write(PREFERENCES, new)
+        for path in (COPY, PREFERENCES):
+            pins.write(path, new)
         if hold:
             self._mark("hold", hold)
         return changes

@@ -154,8 +154,8 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
   const [top, setTop] = useState(0);
   const height = 36;
   const shown = 60;
-  // steps of ten rows: a new step is drawn at most once a frame
-  const first = Math.min(Math.max(0, Math.floor(top / height / 10) * 10 - 10), Math.max(0, rows.length - 1));
+  // steps of five rows: a new step is drawn at most once a frame
+  const first = Math.min(Math.max(0, Math.floor(top / height / 5) * 5 - 10), Math.max(0, rows.length - 1));
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
   useEffect(() => {
@@ -183,7 +183,7 @@ export function Grid({ label, columns, rows, draw, sort, onSort }) {
   const frame = useRef(0);
   const scrolled = () => {
     cancelAnimationFrame(frame.current);
-    frame.current = requestAnimationFrame(() => place.current && setTop(Math.floor(place.current.scrollTop / height / 10) * height * 10));
+    frame.current = requestAnimationFrame(() => place.current && setTop(Math.floor(place.current.scrollTop / height / 5) * height * 5));
   };
   return html`<div class="grid" ref=${place} onScroll=${scrolled} onKeyDown=${pressed} tabindex="0" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} aria-colcount=${columns.length}>
     <div role="rowgroup" class="head"><div role="row" class="head" aria-rowindex="1">
