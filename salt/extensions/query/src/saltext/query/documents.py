@@ -24,9 +24,6 @@ VM_INFO = "virt.vm_info"
 
 _FAILURES = (OSError, SaltCacheError, KeyError, ImportError)
 
-# the drivers whose files are read directly
-_DIRECT = ("localfs",)
-
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
 BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
 _PLACES = {
@@ -96,7 +93,7 @@ class Documents:
             raise self.files.failed(exc) from exc
 
     def _fetch(self, bank, key, inside, wanted):
-        if self.driver in _DIRECT:
+        if self.driver == "localfs":
             return self.files.project(self._path(bank, key), wanted, inside)
         if self.driver == "mmap_cache":
             raw = self._mapped(bank).get(key)
@@ -152,7 +149,7 @@ class Documents:
             return None
         bank, key, _ = place
         try:
-            if self.driver in _DIRECT:
+            if self.driver == "localfs":
                 return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
         except FileNotFoundError:
