@@ -59,7 +59,7 @@ ANSWERS = {
     "The same, with epochs: `1:1.1.1k` is newer": ["openssl"],
     "Which packages are locked, at which version?": ["web1"],
     "Which installed packages are held?": ["vim"],
-    "Which virtual machines run, and on which host?": ["virt:vm-a"],
+    "Which virtual machines are there, and on which host?": ["virt:vm-a", "virt:vm-b"],
     "On which hosts is vm-a known, and since when?": ["virt:vm-a"],
     "Whose packages are not known?": ["db1", "new1", "new2", "web2"],
     "Act on the minions of an answer": ["web1"],

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 VM_INFO = "virt.vm_info"
 
 _FAILURES = (OSError, SaltCacheError, KeyError, ImportError)
+# the drivers whose files are read directly
+_DIRECT = ("localfs",)
 
 # Before 3008 a minion has a bank of its own, and its grains are beside its pillar
 BANK_FOR_EACH = salt.version.__saltstack_version__.info[0] < 3008
@@ -93,7 +95,7 @@ class Documents:
             raise self.files.failed(exc) from exc
 
     def _fetch(self, bank, key, inside, wanted):
-        if self.driver == "localfs":
+        if self.driver in _DIRECT:
             return self.files.project(self._path(bank, key), wanted, inside)
         if self.driver == "mmap_cache":
             raw = self._mapped(bank).get(key)
@@ -149,7 +151,7 @@ class Documents:
             return None
         bank, key, _ = place
         try:
-            if self.driver == "localfs":
+            if self.driver in _DIRECT:
                 return int(os.stat(self._path(bank, key)).st_mtime)
             return self.cache.updated(bank, key)
         except FileNotFoundError:
