@@ -261,13 +261,13 @@ def test_misspelt_columns(config):
     """
     Each of them is named with what is meant.
     """
-    status, printed, told = run(config, "node", "web1", "-o", "Name,OS,MTotal,zzz,os")
+    status, printed, told = run(config, "node", "web1", "-o", "Name,OS,MTotal,nope,os")
     assert (status, printed) == (1, "OS\nDebian\n")
     assert told.splitlines() == [
         "salt-query: no such field: Name; did you mean 'name'?",
         "salt-query: no such field: OS; did you mean 'os'?",
         "salt-query: no such field: MTotal; did you mean 'mtotal'?",
-        "salt-query: no such field: zzz; --list-fields shows those that there are",
+        "salt-query: no such field: nope; --list-fields shows those that there are",
     ]
 
 

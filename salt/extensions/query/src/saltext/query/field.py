@@ -121,16 +121,16 @@ class Known:
         """Return a question for a name that is misspelt, or where the names are."""
         rest = str(name)[:80].partition(".")[2]
         known = [(field, field.alias_of or name) for name, field in self.fields.items()]
-        names = {field.title.lower(): name for field, name in known}
-        names.update((field.name, name) for field, name in known)
+        titles = {field.title.lower(): name for field, name in known}
+        names = {field.name: name for field, name in known}
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
             names.update((f"{start}.{rest}",) * 2 for start in kinds.BANKS)
-        # as last_seen for seen
-        last = str(name).lower().rpartition("_")[2]
-        found = last if last in names else similar(str(name).lower(), names)
+        given = str(name).lower()
+        last = given.rpartition("_")[2]  # "seen" of last_seen
+        found = names.get(last) or titles.get(last) or names.get(similar(given, names))
         otherwise = "--list-fields shows those that there are"
-        return f"did you mean {names[found]!r}?" if found else otherwise
+        return f"did you mean {found!r}?" if found else otherwise
 
     def column(self, name):
         """Return the field of a name; if there is none, one that keeps its column."""
