@@ -104,6 +104,17 @@ def token_of(bed: Bed, user: str, port: int | None = None) -> str:
     return str(found)
 
 
+def test_a_live_query_is_no_last_job(bed: Bed) -> None:
+    """The master's job cache says which job was a query's: it is in no list, and no last job of a minion."""
+    bed.salt([REAL, "test.echo", "hello"])
+    assert query(bed, "node", "alive", f"name == {REAL}") == [[[0, True]]]
+    bed.salt([REAL, "saltutil.find_job", "20261129000000000000"])
+    assert query(bed, "node", "last_fun,last_result", f"name == {REAL}") == [[[0, "test.echo"], [0, "success"]]]
+    internal = query(bed, "job", "fun", f'internal and "{REAL}" in exp_list')
+    assert {fun for ((_, fun),) in internal} == {"saltutil.find_job", "test.ping"}
+    assert [[0, "saltutil.find_job"]] not in query(bed, "job", "fun")
+
+
 def test_api_answers_as_the_command_does(bed: Bed) -> None:
     """The parameter of /minions and /jobs and POST /query give what the runner gives; wrong requests are refused."""
     token = token_of(bed, "reader")

@@ -7,6 +7,7 @@ import re
 from unittest.mock import patch  # pylint: disable=blacklisted-module
 
 import saltext.query.live
+from saltext.query.sources.job_cache import LIVE
 
 
 class Clock:
@@ -72,11 +73,12 @@ class Fleet:
         self.event = self
         self.events = []
 
-    def run_job(self, minions, fun, arg, tgt_type, timeout, listen):
+    def run_job(self, minions, fun, arg, tgt_type, timeout, listen, metadata):
         """
         Publish a job as ``LocalClient`` does.
         """
         assert (tgt_type, listen) == ("list", True) and timeout >= 1
+        assert metadata == LIVE
         if self.error is not None:
             raise self.error
         functions = [fun] if isinstance(fun, str) else fun

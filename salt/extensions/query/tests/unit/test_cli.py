@@ -248,6 +248,29 @@ def test_formats(config):
     assert printed == "web1 1024 Debian\n"
 
 
+def test_watch_in_a_pipe(config):
+    """
+    The titles come once, as whoever reads rows expects.
+    """
+    args = ["node", "web1", "-o", "name", "--watch=0.1", "--times=3"]
+    assert run(config, *args) == (0, "Node\n" + "web1\n" * 3, "")
+    assert run(config, *args, "--format=csv")[1] == "name\n" + "web1\n" * 3
+
+
+def test_misspelt_columns(config):
+    """
+    Each of them is named with what is meant.
+    """
+    status, printed, told = run(config, "node", "web1", "-o", "Name,OS,MTotal,nope,os")
+    assert (status, printed) == (1, "OS\nDebian\n")
+    assert told.splitlines() == [
+        "salt-query: no such field: Name; did you mean 'name'?",
+        "salt-query: no such field: OS; did you mean 'os'?",
+        "salt-query: no such field: MTotal; did you mean 'mtotal'?",
+        "salt-query: no such field: nope; --list-fields shows those that there are",
+    ]
+
+
 def test_watch(config):
     args = ["--watch=0.1", "--times=3", "--no-headers"]
     assert run(config, "node", "web1", "-o", "name", *args) == (0, "web1\n" * 3, "")
@@ -266,6 +289,27 @@ def test_list_fields(config):
         0,
         ["name", "text", "Name"],
     )
+
+
+def test_list_fields_of_sites(config):
+    """
+    What any site has is one field of each kind, unless somebody asks for its names.
+    """
+    args = ["--list-fields", "--separator=;", "--no-headers"]
+
+    def names(*more):
+        status, printed, told = run(config, "node", *more, *args)
+        assert (status, told) == (0, "")
+        return [line.split(";")[0] for line in printed.splitlines()]
+
+    known = sorted(saltext.query.item_type({}, "node").fields)
+    assert sorted(names()[:-3]) == known
+    assert names()[-3:] == ["grain.KEY", "mine.KEY", "pillar.KEY"]
+    assert names("mtotal") == ["mtotal"]
+    grains = ["grain.id", "grain.mem_total", "grain.os"]
+    assert names("grain") == grains
+    assert names("grain", "os") == [*grains, "os"]
+    assert "KEY" not in run(config, "os", *args)[1]
 
 
 def test_terminal(config):

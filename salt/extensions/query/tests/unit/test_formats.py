@@ -175,6 +175,24 @@ def test_units(units, text):
 def test_counts_have_a_total():
     found = {"fields": FIELDS[:1], "data": [[(0, "a")], [(0, "b")]], "counted": 7}
     assert list(render.lines(found))[-1] == "7 items in 2 groups"
+    found = {"fields": FIELDS[:1], "data": [[(0, "a")]], "counted": 1}
+    assert list(render.lines(found))[-1] == "1 item in 1 group"
+
+
+def test_job_ids_are_whole_on_a_terminal():
+    """
+    Other values give way, however narrow the terminal is.
+    """
+    jid = "20261129093000123456"
+    found = {
+        "fields": [FIELDS[0], {**FIELDS[0], "name": "other", "title": "Other"}],
+        "data": [[(0, jid), (0, "x" * 30)], [(0, f"{jid}_4711"), (0, "y" * 30)]],
+    }
+    rows = list(render.lines(found, width=20))
+    assert [row.split()[0] for row in rows] == ["Name", jid, f"{jid}_4711"]
+    assert [len(row.split()[1]) for row in rows[1:]] == [12, 12]
+    rows = list(render.lines(found, width=42))
+    assert [len(row) for row in rows[1:]] == [42, 42]
 
 
 def test_notes():
@@ -193,8 +211,15 @@ def test_notes():
     found = {"data": [1] * 5, "total": 20, "offset": 5, "next": "web9", "live": live}
     assert list(render.notes({**found, "damaged": 1})) == [
         "5 of 20 items; go on with offset web9",
-        "8 minions answered, 1 are offline, of 2 there is no answer, 3 were asked up to 4 s ago",
+        "8 minions answered, 1 offline, of 2 there is no answer, 3 asked up to 4 s ago",
         "no answer, 2: The queue is paused",
-        "1 documents of the cache are damaged and look like no data: see the log",
+        "1 damaged document in the cache, shown as no data: see the log",
     ]
+    assert list(render.notes({"data": [], "untold": 1, "undecided": 2})) == [
+        "2 items not judged, as the master lacks the data; 'FIELD is missing' shows them",
+        "1 minion without the data in the mine: add the function that sends it, such as"
+        " pkg.list_pkgs, to mine_functions",
+    ]
+    live.update(answered=1, offline=0, not_asked=0, cached=0, reasons={})
+    assert list(render.notes({"data": [], "live": live})) == ["1 minion answered"]
     assert not list(render.notes({"data": []}))

@@ -316,19 +316,27 @@ def test_what_was_not_asked_is_not_kept(master):
         assert rows(master, ["mfree"])[0] == {"web0": [(0, 2048)]}
 
 
-def test_limit(master):
+@pytest.mark.parametrize("seconds", (0, 10))
+def test_a_filter_and_a_column_that_ask_minions(master, seconds):
+    """
+    They are one question, and the note counts all whom it reached.
+    """
     for name in names(5):
         master.key(name)
-    master.opts["query"] = {"live_limit": 3}
-    with answering(dict.fromkeys(names(5), {})) as fleet:
-        found, live = rows(master, ["alive"])
-    assert len(fleet.executed) == 3
-    assert list(found.values()) == [[(0, True)]] * 3 + [[(2, None)]] * 2
-    assert (live["not_asked"], live["answered"]) == (2, 3)
-    assert live["reasons"] == {"more minions than live_limit allows": 2}
+    with answering(dict.fromkeys(names(3), INFO)) as fleet:
+        found, live = rows(
+            master,
+            ["alive", "mfree"],
+            filter_="alive == false",
+            live={"live_cache": seconds},
+        )
+    missing = [(0, False), (4, None)]
+    assert found == {"web3": missing, "web4": missing}
+    assert (live["answered"], live["offline"], live["cached"]) == (3, 2, 0)
+    assert len(fleet.asked) == 2
 
 
-@pytest.mark.parametrize("name", ("live_timeout", "live_limit", "live_cache"))
+@pytest.mark.parametrize("name", ("live_timeout", "live_cache"))
 @pytest.mark.parametrize("value", (-1, True, "9", float("inf"), float("nan")))
 def test_wrong_settings(master, name, value):
     master.key("web0")

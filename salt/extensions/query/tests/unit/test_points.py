@@ -13,6 +13,7 @@ import saltext.query.target
 from saltext.query.compare import version_order
 from saltext.query.errors import QueryError
 from saltext.query.locks.hold import split
+from saltext.query.sources import last_jobs
 
 import salt.cache
 import salt.payload
@@ -26,14 +27,17 @@ def names(master, rule, **more):
     return [row[0][1] for row in found["data"]]
 
 
-def job(master, jid, fun, expected, args=(), **retcodes):
+def job(master, jid, fun, expected, args=(), metadata=None, **retcodes):
     folder = salt.utils.jid.jid_dir(
         jid, os.path.join(master.opts["cachedir"], "jobs"), "sha256"
     )
     os.makedirs(folder)
+    load = {"jid": jid, "fun": fun, "arg": list(args), "kwargs": {}}
+    if metadata is not None:
+        load["kwargs"]["metadata"] = metadata
     files = {
         "jid": jid.encode(),
-        ".load.p": salt.payload.dumps({"jid": jid, "fun": fun, "arg": list(args)}),
+        ".load.p": salt.payload.dumps(load),
         ".minions.p": salt.payload.dumps(expected),
     }
     for minion, code in retcodes.items():
@@ -397,8 +401,20 @@ def test_sums(master):
 
 
 def test_a_misspelt_field(master):
-    with pytest.raises(QueryError, match="did you mean 'mtotal'"):
-        names(master, "mtotl < 4G")
+    for name, meant in (
+        ("mtotl", "mtotal"),
+        ("MTotal", "mtotal"),
+        ("OS", "os"),
+        ("KeyState", "key_state"),
+        ("Node", "name"),
+        ("last_seen", "seen_ts"),
+    ):
+        with pytest.raises(QueryError, match=f"did you mean {meant!r}"):
+            names(master, f"{name} == 1")
+    # none is like these: a title is no name, unless it is one in all letters
+    for name in ("zzz", "nope"):
+        with pytest.raises(QueryError, match="--list-fields shows"):
+            names(master, f"{name} == 1")
     with pytest.raises(QueryError, match="did you mean 'grain.roles'"):
         names(master, "grian.roles == web")
 
@@ -445,6 +461,102 @@ def test_jobs_of_runners_are_left_out(master):
         rule = ["=", "id", f"2026112109300000000{jid}"]
         found = saltext.query.items(master.opts, "job", ["fun"], rule)
         assert found["data"] == [[(0, fun)]]
+
+
+#: What nobody sent to minions, and what somebody did.
+_INTERNAL = [
+    ("saltutil.find_job", None),
+    ("saltutil.running", None),
+    (["saltutil.running", "saltutil.find_job"], None),
+    ("test.ping", {"query": "live"}),
+    (["status.meminfo", "status.loadavg"], {"query": "live"}),
+    ("runner.jobs.active", None),
+]
+_SENT = [
+    ("saltutil.sync_all", None),
+    (["test.ping", "saltutil.running"], None),
+    ("test.ping", {"query": "mine"}),
+]
+
+
+def test_internal_jobs(master):
+    """
+    They are in no list but that of all jobs, and a filter may leave them out.
+    """
+    for number, (fun, metadata) in enumerate([*_SENT, *_INTERNAL]):
+        jid = f"2026112109300000000{number}"
+        job(master, jid, fun, ["web1"], metadata=metadata)
+
+    def ask(rule=None):
+        found = saltext.query.items(master.opts, "job", ["id", "internal"], rule)
+        return [row[1][1] for row in found["data"]], found.get("left_out")
+
+    assert ask() == ([False] * 3, 6)
+    assert ask("internal") == ([True] * 6, None)
+    assert ask('id > "1" and not internal') == ([False] * 3, None)
+    assert ask(["&"]) == ([False] * 3 + [True] * 6, None)
+
+
+def test_internal_jobs_are_no_last_jobs(master, monkeypatch):
+    """
+    Nor do they count among the jobs that are looked at.
+    """
+    master.minion("web1")
+    job(master, "20261121093000000000", "test.echo", ["web1"], web1=0)
+    job(master, "20261121093000000001", "state.highstate", ["web1"], web1=2)
+    job(master, "20261121093000000002", "state.apply", ["web1"], ["web"], web1=0)
+    for number, (fun, metadata) in enumerate(_INTERNAL):
+        jid = f"2026112109300000001{number}"
+        job(master, jid, fun, ["web1"], metadata=metadata, web1=0)
+    fields = ["last_fun", "last_job", "last_result", "highstate", "highstate_job"]
+    found = saltext.query.items(master.opts, "node", fields)
+    assert [value for _, value in found["data"][0]] == [
+        *["state.apply", "20261121093000000002", "success"],
+        *["failed", "20261121093000000001"],
+    ]
+    query = saltext.query.prepare(master.opts, "node", ["highstate"])
+    for most, known in ((2, ["web1"]), (1, [])):
+        # Salt's loader has a module of its own
+        monkeypatch.setattr("saltext.query.sources.last_jobs.MAX_JOBS", most)
+        found = last_jobs.source(query.context(master.opts))
+        assert list(found["highstate"]) == known
+
+
+def test_who_has_no_accepted_key_is_not_judged(master):
+    """
+    Nobody wants to know that the master lacks the data of such a minion.
+    """
+    master.minion("web1", os="Debian")
+    master.key("web2")
+    for state in ("pending", "rejected", "denied"):
+        master.key(f"{state}1", state)
+    found = saltext.query.items(master.opts, "node", ["name"], "os == Debian")
+    assert ([row[0][1] for row in found["data"]], found["undecided"]) == (["web1"], 1)
+
+
+@pytest.mark.parametrize(
+    "mine,held",
+    (
+        ({}, (2, None)),
+        ({"pkg.list_holds": "'pkg.list_holds' is not available."}, (2, None)),
+        ({"pkg.list_holds": []}, (0, False)),
+        ({"pkg.list_holds": ["vim"]}, (0, True)),
+        ({"pkg.list_holds": ["vim:amd64"]}, (0, True)),
+        ({"pkg.list_holds": ["vim:i386"]}, (0, False)),
+        ({"pkg.list_locks": {"vim-2:9-1.*": {}}}, (0, True)),
+        ({"pkg.get_selections": {"hold": ["vim"], "install": ["x"]}}, (0, True)),
+        ({"pkg.get_selections": {"install": ["vim"]}}, (0, False)),
+    ),
+)
+def test_a_held_package(master, mine, held):
+    """
+    The list of packages does not say it: it is known if the mine has the holds.
+    """
+    master.minion("web1", os_family="Debian", osarch="amd64")
+    master.put("mine", "web1", {"pkg.list_pkgs": {"vim": "9-1"}, **mine})
+    fields = ["name", "version", "held"]
+    found = saltext.query.items(master.opts, "package", fields)["data"]
+    assert found == [[(0, "vim"), (0, "9-1"), held]]
 
 
 def test_damaged_documents_of_a_driver_are_counted(master, monkeypatch):

@@ -410,7 +410,15 @@ def test_job(master):
             *[(0, 0), (0, 2), (0, ["web1", "web2"])],
         ],
     ]
-    fields = ["start_ts", "end_ts", "user", "ret", "metadata", "retcodes", "capacity"]
+    fields = [
+        "start_ts",
+        "end_ts",
+        "user",
+        "ret",
+        "metadata",
+        "retcodes",
+        "queue_place",
+    ]
     assert ask(master, "job", fields, ["=", "id", JID]) == [
         [
             (0, START),
@@ -519,11 +527,6 @@ class Handler:
             },
         ],
         "show": {"running_on": ["web2"]},
-        "figures": {
-            "pid": 1,
-            "paused": True,
-            "capacity": {"limit": 50, "used": 2.5, "full_minions": 1},
-        },
     }
 
     def __init__(self, master, failing=""):
@@ -555,9 +558,6 @@ def list_(limit=100):
 def show(jid):
     return _answer("show")
 
-
-def figures():
-    return _answer("figures")
 """,
         )
 
@@ -590,12 +590,12 @@ def test_job_handler(master, handler):
         [(0, "running"), *[(3, None)] * 4],
         [(0, "success"), *[(3, None)] * 4],
     ]
-    fields = ["queue_reason", "running_list", "capacity", "capacity_used"]
-    assert ask(master, "job", [*fields, "capacity_full"], limit=1) == [
-        [(0, "the master is full"), (0, ["web2"]), (0, 50), (0, 2.5), (0, 1)]
+    fields = ["queue_reason", "running_list"]
+    assert ask(master, "job", fields, limit=1) == [
+        [(0, "the master is full"), (0, ["web2"])]
     ]
     # once per query, and for each job that may run
-    assert handler.asked == ["list", "show", "list", "show", "figures"]
+    assert handler.asked == ["list", "show", "list", "show"]
 
 
 def test_no_job_handler_on_this_salt(master):
@@ -604,9 +604,9 @@ def test_no_job_handler_on_this_salt(master):
     """
     master.opts["rate_limiting"] = {"criteria": "capacity"}
     job(master, web1=0)
-    fields = ["status", "queue_place", "running_list", "capacity"]
+    fields = ["status", "queue_place", "running_list"]
     with patch("salt.loader.runner", return_value={}):
-        assert ask(master, "job", fields) == [[(0, "published"), *[(3, None)] * 3]]
+        assert ask(master, "job", fields) == [[(0, "published"), *[(3, None)] * 2]]
 
 
 @pytest.mark.parametrize("cause,count", (("OSError()", 1), ("None", 4)))
@@ -618,7 +618,7 @@ def test_job_handler_that_is_silent_is_asked_once(master, cause, count):
     handler = Handler(master, error)
     for number in range(3):
         job(master, f"2026112109300000000{number}", web1=0)
-    fields = ["status", "queue_place", "capacity"]
+    fields = ["status", "queue_place", "running_list"]
     assert ask(master, "job", ["status"]) == [[(0, "published")]] * 3
     assert len(handler.asked) == count
     assert ask(master, "job", fields, limit=1) == [[(0, "published"), *[(2, None)] * 2]]
@@ -632,7 +632,7 @@ def test_job_handler_that_is_silent_is_asked_once(master, cause, count):
 @pytest.fixture
 def locks(master):
     master.minion("web1", state_runs_disabled=["highstate", "apache"])
-    master.minion("web2", minion_blackout=True)
+    master.minion("web2")
     master.key("web3", "pending")
     master.put("mine", "web1", {"pkg.list_holds": ["vim", 1]})
     inventory = {"packages": {"nano": {"held": True, "versions": ["7.2"]}, "vi": {}}}
@@ -648,36 +648,32 @@ def locks(master):
 
 
 def test_lock(master, locks):
-    fields = ["name", "type", "mode", "node", "package", "version", "alive", "stale"]
+    fields = ["name", "type", "mode", "node", "package", "version", "alive"]
     none = (3, None)
     assert ask(master, "lock", fields) == [
         [
-            *[(0, "blackout/web2/minion"), (0, "blackout"), (0, "exclusive")],
-            *[(0, "web2"), none, none, none, none],
-        ],
-        [
             *[(0, "file/master/gitfs/work/abc/_/checkout.lk"), (0, "file")],
-            *[(0, "exclusive"), none, none, none, (0, False), (0, True)],
+            *[(0, "exclusive"), none, none, none, (0, False)],
         ],
         [
             *[(0, "file/master/gitfs/work/abc/_/update.lk"), (0, "file")],
-            *[(0, "exclusive"), none, none, none, (0, True), (0, False)],
+            *[(0, "exclusive"), none, none, none, (0, True)],
         ],
         [
             *[(0, "hold/web1/vim"), (0, "hold"), (0, "hold"), (0, "web1")],
-            *[(0, "vim"), none, none, none],
+            *[(0, "vim"), none, none],
         ],
         [
             *[(0, "hold/web2/nano"), (0, "hold"), (0, "hold"), (0, "web2")],
-            *[(0, "nano"), (0, "7.2"), none, none],
+            *[(0, "nano"), (0, "7.2"), none],
         ],
         [
             *[(0, "state/web1/apache"), (0, "state"), (0, "disabled"), (0, "web1")],
-            *[none] * 4,
+            *[none] * 3,
         ],
         [
             *[(0, "state/web1/highstate"), (0, "state"), (0, "disabled")],
-            *[(0, "web1"), none, none, none, none],
+            *[(0, "web1"), none, none, none],
         ],
     ]
     ask(master, "lock", list(saltext.query.item_type({}, "lock").fields))
@@ -692,7 +688,7 @@ def test_lock(master, locks):
         (["&", ["!", ["=", "type", "hold"]], ["?", "pid"]], 2, {"gitfs", "grains"}),
         (["=", "type", "none"], 0, set()),
         (["?", "package"], 2, {"gitfs", "grains", "mine"}),
-        (["missing", "package"], 5, {"gitfs", "grains", "mine"}),
+        (["missing", "package"], 4, {"gitfs", "grains", "mine"}),
     ),
 )
 def test_lock_is_looked_for_where_it_may_be(master, locks, opened, rule, count, read):

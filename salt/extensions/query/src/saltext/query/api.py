@@ -65,8 +65,8 @@ def items(
     :param list fields: the names of the columns. One that does not exist keeps its
         column, and a name that is given twice gives two.
     :param filter_: which items are meant: a list as in :mod:`saltext.query.filters`, a
-        string as in :mod:`saltext.query.text`, or None for the usual ones: all, but for jobs
-        of runners. The filter ``["&"]`` means all.
+        string as in :mod:`saltext.query.text`, or None for the usual ones: all, but for
+        internal jobs. The filter ``["&"]`` means all.
     :param int limit: return at most so many
     :param offset: leave out so many before these; or ``next`` of the page before, a text,
         to go on after it, whatever has come or gone meanwhile
@@ -234,6 +234,6 @@ def old_format(response):
     if unknown:
         raise QueryError(
             f"Ask for fields that exist, not for {', '.join(dict.fromkeys(unknown))};"
-            " a fields query lists them."
+            " --list-fields shows those that there are."
         )
     return [[value for _, value in row] for row in response["data"]]

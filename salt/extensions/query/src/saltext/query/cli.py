@@ -14,6 +14,7 @@ import time
 
 import saltext.query
 from saltext.query import compare, render
+from saltext.query.kinds import BANKS
 
 import salt.config
 import salt.defaults.exitcodes
@@ -52,7 +53,7 @@ _FORMAT = (
     "table, json, jsonl (JSON, an item on each line), csv, or list (the names with commas,"
     " for salt -L)."
 )
-_UNITS = "Sizes as they suit (h), in MiB (m), GiB (g) or TiB (t)."
+_UNITS = "Sizes in tables: as they suit (h), in MiB (m), GiB (g) or TiB (t)."
 _OFFSET = "Leave out so many before these, or all up to the item that is named."
 _LIVE = "Wait for minions at most so long, 30 seconds by default."
 _WATCH = "Ask again after so many seconds, until it is interrupted."
@@ -122,7 +123,7 @@ class SaltQuery(
         )
         text("--limit", type="int", help="Show at most so many items.")
         text("--offset", default="0", help=_OFFSET)
-        flag("--all", help="Show all jobs, also those of runners, not the newest 50.")
+        flag("--all", help="Show all jobs, also internal ones, not the newest 50.")
         flag("--exit-status", help="End with 2 if nothing is found.")
         text("--live-timeout", type="float", metavar="SECONDS", help=_LIVE)
         text("--watch", type="float", metavar="SECONDS", help=_WATCH)
@@ -156,6 +157,9 @@ class SaltQuery(
         for number in range(self._times()):
             if number:
                 time.sleep(self.options.watch)
+                if not sys.stdout.isatty():
+                    # a pipe gets the titles once
+                    self.options.no_headers = True
             code, goes_on = self._once()
             if not goes_on:
                 break
@@ -207,7 +211,7 @@ class SaltQuery(
         what, names = self.args[0], self.args[1:]
         is_json = self.options.format == "json"
         if self.options.list_fields:
-            found = saltext.query.fields(self.config, what, names or None)
+            found = self._fields(what, names)
             unknown = [one["name"] for one in found["fields"] if one["title"] is None]
             known = render.definitions(found)
         else:
@@ -215,6 +219,21 @@ class SaltQuery(
             known, unknown = render.known(found)
         told = self._missing(unknown, found.get("absent", ()), what)
         return (found if is_json else known), told
+
+    def _fields(self, what, names):
+        """Return the answer to a fields query, in which ``grain`` stands for all grains."""
+        itemtype = saltext.query.item_type(self.config, what)
+        known = names or sorted(itemtype.fields, key=compare.text_key)
+        starts = set(names).intersection(BANKS if itemtype.dynamic else ())
+        found = saltext.query.fields(self.config, what, None if starts else known)
+        fields = found["fields"]
+        if starts:
+            fields = [one for one in fields if one["name"].partition(".")[0] in names]
+        for start in BANKS if itemtype.dynamic and not names else ():
+            doc = f"Any key of it; 'salt-query {what} {start} --list-fields' lists them"
+            name = f"{start}.KEY"
+            fields.append({"name": name, "kind": "other", "title": name, "doc": doc})
+        return {**found, "fields": fields}
 
     def _ask(self, what, names):
         options = self.options
@@ -262,13 +281,8 @@ class SaltQuery(
         )
 
     def _missing(self, unknown, absent, what):
-        ret = []
-        if unknown or absent:
-            known = saltext.query.prepare(self.config, what, []).known
-        if unknown:
-            hint = "; ".join(filter(None, map(known.suggestion, unknown)))
-            hint = hint or "--list-fields shows those that there are"
-            ret.append(f"no such field: {', '.join(unknown)}; {hint}")
+        known = saltext.query.prepare(self.config, what, []).known
+        ret = [f"no such field: {one}; {known.suggestion(one)}" for one in unknown]
         if absent:
             hint = ""
             patterns = [name for name in absent if set(name) & set("*?[")]

@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 VM_INFO = "virt.vm_info"
 
 _FAILURES = (OSError, SaltCacheError, KeyError, ImportError)
-
 # the drivers whose files are read directly
 _DIRECT = ("localfs",)
 

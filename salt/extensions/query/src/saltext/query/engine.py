@@ -130,7 +130,6 @@ class Query:
                 context.ask_live(one for one in items if one is not mark)
             pairs = [(self._keys(one), one) for one in items]
             items = compare.ordered(pairs, self.turned)
-        asks = bool(context.live_names) and context.live is None
         total, rows, kept, last, is_full = 0, [], [], None, False
         for item in items:
             if item is mark:
@@ -144,7 +143,7 @@ class Query:
             if not is_full:
                 rows.append(row)
                 last = item
-                if asks:
+                if context.live_names and context.live is None:
                     kept.append(item)
         if kept:
             # asked for at once, and only of those that are on the page
@@ -189,7 +188,9 @@ class Query:
             elif held is False and self.is_usual:
                 context.left_out += 1
             elif held is None and self.filter.lacks_data(item):
-                context.undecided += 1
+                # nobody waits for the data of a minion whose key is not accepted
+                state = item.minion and context.keys.get(item.minion)
+                context.undecided += state in (None, "accepted")
 
     def _listed(self, context, names):
         """Yield what the type has, and note the names that nothing has.

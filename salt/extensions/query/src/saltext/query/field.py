@@ -113,19 +113,24 @@ class Known:
         if ret is None:
             raise QueryError(
                 f"{purpose} by a field that exists, not by {name!r:.80};"
-                f" {self.suggestion(name) or 'a fields query lists them.'}"
+                f" {self.suggestion(name)}"
             )
         return ret
 
     def suggestion(self, name):
-        """Return a question for a name that is misspelt, or an empty text."""
+        """Return a question for a name that is misspelt, or where the names are."""
         rest = str(name)[:80].partition(".")[2]
-        names = [*self.fields]
+        known = [(field, field.alias_of or name) for name, field in self.fields.items()]
+        titles = {field.title.lower(): name for field, name in known}
+        names = {field.name: name for field, name in known}
         if rest and self._dynamic is not None:
             # any key is a field, but not of anything
-            names += [f"{start}.{rest}" for start in kinds.BANKS]
-        found = similar(str(name), names)
-        return f"did you mean {found!r}?" if found else ""
+            names.update((f"{start}.{rest}",) * 2 for start in kinds.BANKS)
+        given = str(name).lower()
+        last = given.rpartition("_")[2]  # "seen" of last_seen
+        found = names.get(last) or titles.get(last) or names.get(similar(given, names))
+        otherwise = "--list-fields shows those that there are"
+        return f"did you mean {found!r}?" if found else otherwise
 
     def column(self, name):
         """Return the field of a name; if there is none, one that keeps its column."""

@@ -34,10 +34,8 @@ MISSING_UNAVAIL = Missing(UNAVAIL)
 MISSING_OFFLINE = Missing(OFFLINE)
 MISSING_PENDING = Missing(PENDING)
 
-
 #: Integers beyond this can be sent by none of msgpack and few readers of JSON.
 _INT_LIMIT = 2**63
-
 
 #: The largest value, in characters: what a minion sends must not be able to fill answers.
 MAX_VALUE = 100_000

@@ -16,17 +16,17 @@ import math
 import re
 import time
 
-from saltext.query import kinds
+from saltext.query import compare, kinds
 from saltext.query.errors import QueryError, QueryRightsError, QueryStoreError
+from saltext.query.sources.job_cache import LIVE
 
 import salt.client
 import salt.exceptions
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a query waits for answers; how many minions it asks; for how many seconds
-#: answers are used again.
-DEFAULTS = {"live_timeout": 30, "live_limit": 20000, "live_cache": 10}
+#: Seconds that a query waits for answers, and for which they are used again.
+DEFAULTS = {"live_timeout": 30, "live_cache": 10}
 
 #: A Salt without a job handler has no such error.
 _QUEUE_FULL = getattr(salt.exceptions, "JobQueueFullError", ())
@@ -43,7 +43,6 @@ _MAX_REASONS = 10
 _PING = "test.ping"
 _LATE = "it lives, and has not answered in time"
 _NOT_SENT = "the master has not sent the job to it"
-_TOO_MANY = "more minions than live_limit allows"
 _UNKNOWN = "the master did not answer any more"
 _WAITS = "the job waits in the master's queue"
 
@@ -126,8 +125,7 @@ def _settings(context):
     ret = {**DEFAULTS, **(context.opts.get("query") or {}), **context.live_settings}
     for name in DEFAULTS:
         value = ret[name]
-        known = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not known or not 0 <= value < math.inf:
+        if not compare.is_number(value) or not 0 <= value < math.inf:
             raise QueryError(f"Give {name} as a number that is not negative.")
     return ret
 
@@ -142,9 +140,6 @@ def ask(context, minions, keys):
     settings = _settings(context)
     keys = [key for key in PROBES if key in keys]
     live = Live(minions, keys)
-    limit = int(settings["live_limit"])
-    live.reasons.update(dict.fromkeys(minions[limit:], _TOO_MANY))
-    minions = minions[:limit]
     if not minions or not keys:
         return live
     context.caller.check_run([PROBES[key][0] for key in keys], minions)
@@ -334,6 +329,7 @@ class Client:
                 tgt_type="list",
                 timeout=max(1, int(self.seconds)),
                 listen=True,
+                metadata=LIVE,
             )
         except _QUEUE_FULL as exc:
             return {"refused": str(exc)}

@@ -6,6 +6,8 @@ import shlex
 
 from saltext.query.kinds import NODATA, NORMAL, NUMERIC, OFFLINE, UNAVAIL, UNKNOWN
 
+from salt.utils.jid import is_jid
+
 #: For each status without a value, the word and the mark that stand for it, and the name of
 #: a colour of :func:`salt.utils.color.get_colors`.
 _MISSING = {
@@ -16,16 +18,17 @@ _MISSING = {
 }
 
 _NOTES = {
-    "left_out": "{} items are left out that few want to see, as jobs of runners; --all or"
-    " the filter '[\"&\"]' shows them",
-    "undecided": "{} items could not be judged, as the master lacks their data;"
+    "left_out": "{} item{} left out, as jobs of runners and of Salt itself; --all or the"
+    " filter '[\"&\"]' shows them",
+    "undecided": "{} item{} not judged, as the master lacks the data;"
     " 'FIELD is missing' shows them",
-    "untold": "{} minions have not told the mine what this type shows",
-    "damaged": "{} documents of the cache are damaged and look like no data: see the log",
-    "too_large": "{} values are larger than a query shows, and look like not available",
+    "untold": "{} minion{} without the data in the mine: add the function that sends it, such"
+    " as pkg.list_pkgs, to mine_functions",
+    "damaged": "{} damaged document{} in the cache, shown as no data: see the log",
+    "too_large": "{} value{} too large for a query, shown as not available",
 }
 
-#: A column that is made narrower keeps at least so much.
+#: A column that is made narrower keeps at least so much, and job ids as a whole.
 _LEAST_WIDTH = 12
 
 #: Without a terminal, a value is cut to so much, and padded to so much.
@@ -102,6 +105,11 @@ def known(response):
     return {**response, "fields": rows[0], "data": rows[1:]}, list(dict.fromkeys(names))
 
 
+def counted(number, sentence):
+    """Return a sentence with a number, and an "s" if it is not one."""
+    return sentence.format(number, "s" * (number != 1))
+
+
 def cut(text, width):
     """Return a text that is at most so wide, with ``…`` for what is cut off."""
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -152,14 +160,14 @@ def lines(
             texts = [quoted(text, separator) for text in texts]
             yield separator.join(map(paint, texts, statuses))
         return
-    columns = zip(*[texts for texts, _ in table])
+    columns = [*zip(*[texts for texts, _ in table])]
     widths = [max(map(len, column)) for column in columns]
     if width is None:
         # one long value pads no other
         cuts = [_MOST_CUT] * len(fields)
         widths = [min(one, _MOST_PADDED) for one in widths]
     else:
-        cuts = widths = fitted(widths, width - len(widths) + 1)
+        cuts = widths = fitted(columns, widths, width - len(widths) + 1)
     for texts, statuses in table:
         parts = []
         for place, (text, kind) in enumerate(zip(texts, kinds)):
@@ -174,17 +182,22 @@ def lines(
         yield " ".join(parts)
     if "counted" in response:
         groups = response.get("total", len(response["data"]))
-        yield f"{response['counted']} items in {groups} groups"
+        items = counted(response["counted"], "{} item{} in ")
+        yield items + counted(groups, "{} group{}")
 
 
-def fitted(widths, most):
+def fitted(columns, widths, most):
     """Return widths of columns that are together at most ``most``: the widest ones give
-    way, but none below :data:`_LEAST_WIDTH`.
+    way, but none below :data:`_LEAST_WIDTH`, and none with a job id below that.
     """
+    ids = [[len(one) for one in column if is_jid(one)] for column in columns]
+    least = [max(one, default=_LEAST_WIDTH) for one in ids]
+    ret = widths
     widest = max(widths, default=0)
-    while widest > _LEAST_WIDTH and sum(min(one, widest) for one in widths) > most:
+    while widest > _LEAST_WIDTH and sum(ret) > most:
         widest -= 1
-    return [min(one, widest) for one in widths]
+        ret = [min(one, max(widest, low)) for one, low in zip(widths, least)]
+    return ret
 
 
 def definitions(response):
@@ -263,13 +276,13 @@ def notes(response):
         )
     live = response.get("live")
     if live:
-        parts = [f"{live['answered']} minions answered"]
+        parts = [counted(live["answered"], "{} minion{} answered")]
         if live["offline"]:
-            parts.append(f"{live['offline']} are offline")
+            parts.append(f"{live['offline']} offline")
         if live["not_asked"]:
             parts.append(f"of {live['not_asked']} there is no answer")
         if live["cached"]:
-            parts.append(f"{live['cached']} were asked up to {live['age']} s ago")
+            parts.append(f"{live['cached']} asked up to {live['age']} s ago")
         yield ", ".join(parts)
         for reason, number in sorted(live["reasons"].items()):
             yield f"no answer, {number}: {reason}"
@@ -278,4 +291,4 @@ def notes(response):
         yield f"nothing that is looked at has {name}{hint}"
     for name, sentence in _NOTES.items():
         if response.get(name):
-            yield sentence.format(response[name])
+            yield counted(response[name], sentence)

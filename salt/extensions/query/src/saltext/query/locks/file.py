@@ -14,7 +14,7 @@ def locks(context):
     """Yield the locks of file servers on this master."""
     root = context.opts["cachedir"]
     forms = [f"{backend}/{place}" for backend in _BACKENDS for place in _PLACES]
-    for form in [*forms, "file_lists/*/.*.w"]:
+    for form in forms:
         for path in glob.glob(os.path.join(glob.escape(root), form)):
             try:
                 changed = os.stat(path).st_mtime
@@ -31,9 +31,7 @@ def locks(context):
                 "backend": backend,
                 "acquired_ts": changed,
             }
-            if backend == "file_lists":
-                ret["backend"] = folders[0]
-            elif folders:
+            if folders:
                 ret["remote"] = os.sep.join(folders).removeprefix("work" + os.sep)
             if content.strip().isdigit() and len(content) < 20:
                 ret["pid"] = int(content)

@@ -25,10 +25,7 @@ def locks(context):
     """Yield the packages that minions hold, as far as they have told the mine."""
     context.want([f"mine:{function}" for function in HOLDS])
     for minion in context.accepted():
-        found = {}
-        for entry in context.source("resources").mine(minion, *HOLDS):
-            for package, version in _held(entry):
-                found[package] = version or found.get(package)
+        found = held(context.source("resources").mine(minion, *HOLDS)) or {}
         when = context.documents.updated("mine", minion) if found else None
         for package in sorted(found, key=compare.text_key):
             yield of_minion(
@@ -40,6 +37,18 @@ def locks(context):
                 told_ts=when,
                 reason="The package is held",
             )
+
+
+def held(entries):
+    """Return the version, or None, of each package that is held, by what the mine has
+    for each of :data:`HOLDS`; None if it has nothing for any of them.
+    """
+    ret = {}
+    for entry in entries:
+        for package, version in _held(entry):
+            ret[package] = version or ret.get(package)
+    is_known = any(isinstance(entry, (dict, list)) for entry in entries)
+    return ret if is_known else None
 
 
 def split(text):

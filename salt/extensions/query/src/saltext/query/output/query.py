@@ -19,12 +19,6 @@ from saltext.query import render
 import salt.output.nested
 import salt.utils.color
 
-__virtualname__ = "query"
-
-
-def __virtual__():
-    return __virtualname__
-
 
 def output(data, **kwargs):  # pylint: disable=unused-argument
     """Display the answer to a data query or a fields query."""

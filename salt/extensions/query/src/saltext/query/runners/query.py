@@ -51,8 +51,8 @@ def items(
     fields
         A list of names of fields, or a string with commas between them.
     filter
-        Which items are meant, as a list or as text. By default all, but for jobs of
-        runners, of which ``left_out`` is the number; ``'["&"]'`` means all.
+        Which items are meant, as a list or as text. By default all, but for
+        internal jobs, of which ``left_out`` is the number; ``'["&"]'`` means all.
     limit
         Return at most so many.
     offset

@@ -17,6 +17,12 @@ _NO_MINIONS = frozenset(("jid", "nocache", "endtime"))
 _MINIONS = re.compile(r"\.minions(\..+)?\.p")
 _UTC = datetime.timezone.utc
 
+# jobs of runners and of the wheel, and Salt's questions about other jobs
+_INTERNAL = re.compile(r"(runner|wheel)\..*|saltutil\.(find_job|running)")
+
+#: The metadata of the jobs of fields that ask minions.
+LIVE = {"query": "live"}
+
 # where year, month, day, hour, minute, second and microsecond are in a job id
 _PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
 
@@ -36,6 +42,17 @@ def started(jid):
         return datetime.datetime(*parts, tzinfo=_UTC).timestamp()
     except ValueError:
         return None
+
+
+def is_internal(load):
+    """Return whether nobody sent a job to minions: it is of a runner, the wheel, a query's
+    fields that ask minions, or Salt itself. It takes ``fun`` and ``kwargs`` of the job.
+    """
+    kwargs, found = load.get("kwargs"), load.get("fun")
+    if isinstance(kwargs, dict) and kwargs.get("metadata") == LIVE:
+        return True
+    functions = found if isinstance(found, list) else [found]
+    return all(_INTERNAL.fullmatch(str(one)) for one in functions)
 
 
 def has_failed(result):

@@ -15,7 +15,6 @@ _FOLDERS = (
     ("minions", "accepted"),
 )
 
-
 _SENTENCE = "The minions' keys can't be read: see what is wrong with"
 
 

@@ -1,9 +1,9 @@
 """The last job, and the last highstate, that was for each minion, out of the job cache.
 """
 
-from saltext.query.sources.job_cache import has_failed, started
+from saltext.query.sources.job_cache import has_failed, is_internal, started
 
-#: The most jobs that are looked at, the newest first.
+#: The most jobs that are looked at, the newest first; internal ones do not count.
 MAX_JOBS = 10_000
 
 
@@ -29,10 +29,14 @@ def source(context):
     wanted = {one.partition(".")[0] for one in context.wanted.get("last_jobs", ())}
     missing = {what: set(context.accepted()) for what in wanted}
     found = {what: {} for what in wanted}
-    for jid in sorted(map(str, jobs.ids()), reverse=True)[:MAX_JOBS]:
-        if not any(missing.values()):
+    left = MAX_JOBS
+    for jid in sorted(map(str, jobs.ids()), reverse=True):
+        if not left or not any(missing.values()):
             break
-        load = jobs.load(jid, {"fun", "arg"}) or {}
+        load = jobs.load(jid, {"fun", "arg", "kwargs"}) or {}
+        if is_internal(load):
+            continue
+        left -= 1
         function = load.get("fun")
         if isinstance(function, list):
             function = ",".join(map(str, function))

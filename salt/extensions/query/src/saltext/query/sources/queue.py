@@ -61,8 +61,3 @@ class Queue:
             first["waiting"] += line["waiting"]
             first["sent"] += line["sent"]
         return ret
-
-    @functools.cached_property
-    def status(self):
-        """The figures of the job handler."""
-        return self.ask("figures")

@@ -7,7 +7,7 @@ import operator
 from saltext.query.field import read
 from saltext.query.item import Item, ItemType, grain, named
 from saltext.query.kinds import MISSING_NODATA, MISSING_UNAVAIL
-from saltext.query.sources.job_cache import has_failed, started
+from saltext.query.sources.job_cache import has_failed, is_internal, started
 
 
 class Job(Item):
@@ -54,6 +54,11 @@ class Job(Item):
         if self.queue.waiting is None:
             return self.queue.nothing
         return self.queue.waiting.get(self.name, MISSING_UNAVAIL)
+
+    def part(self, key):
+        """Return a value of this."""
+        line = self.line()
+        return grain(line, key) if isinstance(line, dict) else line
 
     def fun(self):
         found = grain(self.load, "fun")
@@ -121,22 +126,6 @@ def _items(context, names):
         yield Job(context, name)
 
 
-def _line(key):
-    def get(job):
-        line = job.line()
-        return grain(line, key) if isinstance(line, dict) else line
-
-    return get
-
-
-def _capacity(key):
-    def get(job):
-        status = job.queue.status
-        return job.queue.nothing if status is None else status["capacity"].get(key)
-
-    return get
-
-
 _FIELDS = """
 id,name,jid   ID           text      -             Job identifier
 status        Status       text      returns       State of the job: queued, publishing, running, published, success or failed
@@ -147,6 +136,7 @@ tgt_type      TargetType   text      load:tgt_type Type of target
 user          User         text      load:user     User who started the job
 ret           Returner     text      load:ret      Further returners
 metadata      Metadata     other     load:metadata,load:kwargs,load:arg Metadata that the user gave the job
+internal      Internal     bool      load:fun,load:kwargs Whether a runner, a query or Salt itself started the job
 start_ts      Start        timestamp -             Time at which the job got its identifier
 end_ts        End          timestamp endtime       Time at which the job ended, if job_cache_store_endtime is on
 exp_cnt       Expected     number    minions       Number of minions that the job was for
@@ -165,15 +155,13 @@ wait_cnt      Waiting      number    line:waiting  Number of minions that the jo
 sent_cnt      Sent         number    line:sent     Number of minions that the job handler has sent the waiting job to
 waited        Waited       float     line:waited   Seconds for which the job has waited in the job handler's queue
 running_list  RunningList  other     queue         Minions that run the job as the job handler knows
-capacity      Capacity     number    capacity:limit        Slots that the job handler allows at the same time
-capacity_used CapacityUsed float     capacity:used         Slots of the job handler that are occupied
-capacity_full CapacityFull number    capacity:full_minions Number of minions at their own limit of jobs
 """
 _KNOWN = read(
     _FIELDS,
     Job,
     {
         "id": lambda job: job.name,
+        "internal": lambda job: is_internal(job.load),
         "start_ts": lambda job: started(job.name),
         "exp_cnt": lambda job: None if job.minions is None else len(job.minions),
         "exp_list": operator.attrgetter("minions"),
@@ -184,12 +172,10 @@ _KNOWN = read(
         "missing_list": operator.attrgetter("missing"),
         "batch": lambda job: job.source.is_batch(job.name),
         "load:": lambda key: lambda job: grain(job.load, key),
-        "line:": _line,
-        "capacity:": _capacity,
+        "line:": lambda key: lambda job: job.part(key),
     },
     waited={"span": True},
 )
-_OF_RUNNERS = ["=~", "fun", r"^(runner|wheel)\."]
 
 
 def item_type():
@@ -201,5 +187,5 @@ def item_type():
         usual=("id", "fun", "user", "tgt", "exp_cnt", "start_ts"),
         usual_sort="-id",
         usual_limit=50,
-        usual_filter=["|", ["missing", "fun"], ["!", _OF_RUNNERS]],
+        usual_filter=["!", ["?", "internal"]],
     )

@@ -31,12 +31,6 @@ class Lock(Item):
         """Return what is known, or that nothing is."""
         return MISSING_PENDING if self.info is None else self.info.get(key)
 
-    def age(self):
-        found = self.get("acquired_ts")
-        if not isinstance(found, (int, float)):
-            return found
-        return max(0, int(self.context.now - found))
-
     def alive(self):
         pid = self.get("pid")
         if not isinstance(pid, int):
@@ -49,10 +43,6 @@ class Lock(Item):
             # it is another user's
             return True
         return True
-
-    def stale(self):
-        found = self.alive()
-        return not found if isinstance(found, bool) else found
 
 
 def _items(context, names):
@@ -84,16 +74,14 @@ def _items(context, names):
 
 _FIELDS = """
 name        Name     text      - Type, minion or master, and object of the lock
-type        Type     text      - Type of lock: file, hold, state, blackout or package_state
+type        Type     text      - Type of lock: file, hold, state or package_state
 object      Object   text      - What is locked
 mode        Mode     text      - How it is locked: exclusive, hold, disabled, absent, kept or version
 owner       Owner    other     - Who holds the lock
 node,minion Node     text      - Minion on which the lock is, if not the master
 pid         PID      number    - Process on the master that holds the lock
 alive       Alive    bool      - Whether this process exists
-stale       Stale    bool      - Whether this process is gone
 acquired_ts Acquired timestamp - Time at which it was locked
-age         Age      number    - Seconds for which it has been locked
 told_ts     Told     timestamp - Time at which the minion told of the lock
 path        Path     text      - File that is the lock
 backend     Backend  text      - Back end of the file server
@@ -112,7 +100,6 @@ _KNOWN = read(
         "-:": lambda key: lambda lock: lock.get(key),
     },
     node={"host": True},
-    age={"span": True},
 )
 
 

@@ -71,7 +71,7 @@ kernel_release,kernelrelease KernelRelease text      grains:kernelrelease   Kern
 arch,cpuarch                 Arch          text      grains:cpuarch         Processor architecture
 ctotal,num_cpus              CTotal        number    grains:num_cpus        Number of logical processors
 cpu_model                    CPUModel      text      grains:cpu_model       Processor model
-mtotal,mem_total             MTotal        unit      grains:mem_total       Total amount of memory
+mtotal,mem_total             MTotal        unit      grains:mem_total       Total amount of memory, in MiB
 virtual                      Virtual       text      grains:virtual         Type of virtualisation, or physical
 product,productname          Product       text      grains:productname     Hardware product
 manufacturer                 Manufacturer  text      grains:manufacturer    Hardware manufacturer
@@ -85,9 +85,9 @@ timezone                     TimeZone      text      grains:timezone        Time
 roles                        Roles         other     grains:roles           Roles given by a grain
 ip4_list                     IPv4List      other     grains:ipv4            IPv4 addresses
 ip6_list                     IPv6List      other     grains:ipv6            IPv6 addresses
-mfree                        MFree         unit      live:meminfo           Memory available now; asks the minion
+mfree                        MFree         unit      live:meminfo           Memory available now, in MiB; asks the minion
 load                         Load          float     live:loadavg           Load of the last minute; asks the minion
-dfree                        DFree         unit      live:disk              Room left on the root file system; asks the minion
+dfree                        DFree         unit      live:disk              Room left on the root file system, in MiB; asks the minion
 uptime                       Uptime        number    live:uptime            Seconds since the system was started; asks the minion
 vinst_cnt                    Instances     number    mine:virt.vm_info      Number of instances that the minion manages
 job_cnt                      RunningJobs   number    live:running           Number of jobs that the minion runs now; asks the minion

@@ -5,6 +5,8 @@ import operator
 from saltext.query import compare
 from saltext.query.field import read
 from saltext.query.item import Item, ItemType
+from saltext.query.kinds import MISSING_NODATA
+from saltext.query.locks import hold
 
 #: What the mine may have of packages.
 FUNCTIONS = ("package_state.inventory", "pkg.list_pkgs")
@@ -18,7 +20,7 @@ class Package(Item):
 
     :ivar str version: the version
     :ivar str manager: whose order versions have: dpkg, rpm, or None
-    :ivar bool held: whether it is held, or None
+    :ivar held: whether it is held, if that is known
     """
 
     __slots__ = ("held", "manager", "version")
@@ -37,23 +39,29 @@ class Package(Item):
 
 def _items(context, names):
     """Packages are many for each minion, so all are listed before they are sorted."""
-    context.want([f"mine:{function}" for function in FUNCTIONS])
-    context.want(["grains:os_family"])
+    context.want([f"mine:{function}" for function in (*FUNCTIONS, *hold.HOLDS)])
+    context.want(["grains:os_family", "grains:osarch"])
     found = []
     for minion in context.accepted():
-        inventory, listed = context.source("resources").mine(minion, *FUNCTIONS)
+        entries = context.source("resources").mine(minion, *FUNCTIONS, *hold.HOLDS)
+        inventory, listed = entries[: len(FUNCTIONS)]
         inventory = inventory if isinstance(inventory, dict) else {}
-        family = (context.read("grains", minion) or {}).get("os_family")
+        grains = context.read("grains", minion) or {}
+        holds = hold.held(entries[len(FUNCTIONS) :])
+        if holds is not None:
+            # dpkg adds its own architecture to some names
+            holds = {one.removesuffix(f":{grains.get('osarch')}") for one in holds}
         manager = _MANAGERS.get(str(inventory.get("platform")))
-        manager = manager or _FAMILIES.get(str(family))
+        manager = manager or _FAMILIES.get(str(grains.get("os_family")))
         packages = inventory.get("packages")
         packages = packages if isinstance(packages, dict) else listed
         if not isinstance(packages, dict):
             context.untold += 1
             continue
-        for name, versions, held in _listed(packages):
+        for name, versions in _listed(packages):
             if names is not None and name not in names:
                 continue
+            held = MISSING_NODATA if holds is None else name in holds
             for version in versions:
                 one = Package(context, name, minion, (version, manager, held))
                 if context.filter.holds(one) is not False:
@@ -66,11 +74,9 @@ def _items(context, names):
 
 
 def _listed(packages):
-    """Yield the name, the versions and whether it is held of each package."""
+    """Yield the name and the versions of each package."""
     for name, entry in packages.items():
-        held = None
         if isinstance(entry, dict) and "versions" in entry:
-            held = bool(entry.get("held"))
             entry = entry["versions"]
         if isinstance(entry, str):
             entry = entry.split(",")
@@ -78,14 +84,14 @@ def _listed(packages):
             versions = [
                 one.get("version") if isinstance(one, dict) else one for one in entry
             ]
-            yield name, [one for one in versions if isinstance(one, str)], held
+            yield name, [one for one in versions if isinstance(one, str)]
 
 
 _FIELDS = """
 name    Package text      - Name
 node,minion Node text      - Minion that has it
 version Version text      - Version that is installed, in the order of the minion's package manager
-held    Held    bool      - Whether it is held at this version
+held    Held    bool      - Whether it is held, if the minion's mine has its holds
 told_ts Told    timestamp mtime Time at which the minion last wrote to the mine
 """
 _KNOWN = read(
