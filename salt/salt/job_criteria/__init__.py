@@ -40,6 +40,28 @@ def is_count(value):
     return is_number(value) and isinstance(value, int)
 
 
+def is_text(value):
+    """
+    Return whether a setting is a text of at most 1000 characters: Python keeps many globs.
+    """
+    return isinstance(value, str) and len(value) <= 1000
+
+
+def errors(settings, kinds, of=""):
+    """
+    Yield a sentence for each setting that is wrong.
+
+    :param dict settings: those that are None have their default
+    :param dict kinds: for each name a function that says whether a value is right, and
+        what to write instead of another one
+    :param str of: of what these are the settings
+    """
+    for name, (accepts, instead) in kinds.items():
+        value = settings.get(name)
+        if value is not None and not accepts(value):
+            yield f"{name}{of} is {value!r:.100}: {instead}"
+
+
 def publish(minions, excluded=None):
     """
     Return the decision to publish to these minions. The others stay in the queue.

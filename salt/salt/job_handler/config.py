@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 
+import salt.job_criteria
 import salt.job_handler.leases
 import salt.job_handler.policy
 import salt.job_handler.postgres
@@ -120,11 +121,7 @@ def errors(opts):
 
 
 def _errors(opts, section):
-    ret = [
-        f"{name} is {section[name]!r}: {instead}"
-        for name, (accepts, instead) in _KINDS.items()
-        if name in section and not accepts(section[name])
-    ]
+    ret = list(salt.job_criteria.errors(section, _KINDS))
     if section.get("store") == "postgresql":
         ret += salt.job_handler.postgres.errors(section)
         if not opts.get("cluster_id"):
@@ -148,18 +145,12 @@ def _criteria_errors(opts, section):
     function = f"{name}.criteria"
     if function not in loader:
         path = (loader.file_mapping.get(name) or [""])[0]
-        if name in loader.missing_modules:
-            missing = loader.missing_modules[name]
-            if not isinstance(missing, BaseException):
-                missing = loader.missing_fun_string(function)
-            missing = str(missing).rstrip(".")
-            return [
-                f"the criteria module {name} can't be loaded: {missing}; see {path}."
-            ]
         if path:
-            return [
-                f"the criteria module {name} has no function criteria: add it to {path}."
-            ]
+            why = loader.missing_modules.get(name, "it has no function criteria")
+            if name in loader.missing_modules and not isinstance(why, BaseException):
+                why = loader.missing_fun_string(function)
+            why = str(why).rstrip(".")
+            return [f"the criteria module {name} can't be loaded: {why}; see {path}."]
         for folder in _site(opts):
             unsafe = _unsafe(opts, folder)
             names = [entry.partition(".")[0] for entry in os.listdir(folder)]

@@ -6,6 +6,7 @@ locks: the private socket, the event bus, the publisher and a step about twice a
 """
 
 import asyncio
+import functools
 import logging
 import sqlite3
 
@@ -86,11 +87,9 @@ class Handler:
             section["reconcile_interval"],
             section["reconcile_rate"],
         )
-        self.criteria = salt.job_handler.config.load_criteria(
-            opts, section, self.leases
-        )
+        criteria = salt.job_handler.config.load_criteria(opts, section, self.leases)
         self.queue = salt.job_handler.queue.Queue(
-            self.criteria,
+            criteria,
             self.leases,
             salt.job_handler.policy.Rules(section["rules"]),
             section,
@@ -104,12 +103,11 @@ class Handler:
             opts, self.bus, self.queue, self.store, self.report, self.clock
         )
         self.report.interval = self.dispatcher.interval
-        self.maintenance = salt.job_handler.maintenance.Maintenance(
-            section, self.dispatcher
-        )
+        self.maintenance = salt.job_handler.maintenance.Maintenance(self.dispatcher)
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )
+        self.beat = functools.partial(salt.job_handler.control.beat, opts)
         self.server = None
         #: the job handlers of the cluster, or None
         self.group = None
@@ -126,7 +124,7 @@ class Handler:
             damage = store.damage()
             if damage is None:
                 store.waves()
-                store.queued()
+                store.jobs("queued")
                 return store
             store.close()
         except salt.job_handler.store.UNAVAILABLE:
@@ -155,7 +153,7 @@ class Handler:
         self.group = salt.job_handler.postgres.Group(self.store, self.opts["id"])
         self.handle = self.group.relay
         await self._open_socket()
-        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self._beat))
+        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         try:
             await self.group.lead()
         finally:
@@ -174,7 +172,7 @@ class Handler:
         Take over what the last one left, and open the socket.
         """
         self.report.register(self.opts)
-        await self._beat()
+        self.beat()
         kept = self.store.get_meta("kept") or {}
         restarted = kept.get("master") not in (None, self.master)
         section = self.store.get_meta("section")
@@ -188,7 +186,7 @@ class Handler:
         # in a cluster most minions are connected to other masters
         wait = salt.job_handler.dispatch.RECONNECT_SECONDS[self.store.shared]
         self.dispatcher.recover(wait if restarted else 0)
-        self._safely(self.criteria.restore, kept.get("criteria") or {}, self.clock())
+        self.queue.criteria.restore(kept.get("criteria") or {}, self.clock())
         if not restarted:
             # minions come back to a master that is started again
             for minion, since in (kept.get("silent") or {}).items():
@@ -200,24 +198,13 @@ class Handler:
         self.dispatcher.wake()
         log.info("The job handler is ready, with %d jobs", len(self.queue))
 
-    @staticmethod
-    def _safely(function, *args):
-        """
-        Call a method of the criteria module, which may fail.
-        """
-        try:
-            return function(*args)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed in %s", function.__name__)
-            return None
-
     async def serve(self):
         """
         Serve for ever.
         """
         parts = []
         if self.group is not None:
-            parts = [self.group.serve(self.handle), self._every(1, self._sign)]
+            parts = [self.group.serve(self.handle), self._every(1, self.group.sign)]
         await asyncio.gather(
             *parts,
             self.maintenance.listen(),
@@ -225,13 +212,15 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
-            self._every(BEAT_SECONDS, self._beat),
+            self._every(BEAT_SECONDS, self.beat),
         )
 
     async def _every(self, seconds, function):
         while True:
             try:
-                await function()
+                doing = function()
+                if doing is not None:
+                    await doing
             except salt.job_handler.store.UNAVAILABLE as exc:
                 # the disk may be full, or somebody holds the database
                 log.error("The job handler can't use its database: %s", exc)
@@ -260,11 +249,10 @@ class Handler:
         Gather, in a thread, what has to be waited for.
         """
         loop = asyncio.get_running_loop()
-        collected = await loop.run_in_executor(
-            None, self._safely, self.criteria.collect, self.opts
-        )
+        criteria = self.queue.criteria
+        collected = await loop.run_in_executor(None, criteria.collect, self.opts)
         if collected is not None:
-            self._safely(self.criteria.learn, collected, self.clock())
+            criteria.learn(collected, self.clock())
         await self.dispatcher.resolve_rules()
         await self.maintenance.forget_deleted()
         self.dispatcher.wake()
@@ -274,7 +262,7 @@ class Handler:
             "kept",
             {
                 "master": self.master,
-                "criteria": self._safely(self.criteria.snapshot) or {},
+                "criteria": self.queue.criteria.snapshot() or {},
                 "counters": dict(self.queue.counters),
                 "silent": self.leases.silent,
             },
@@ -294,12 +282,6 @@ class Handler:
     async def _checkpoint(self):
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.store.checkpoint)
-
-    async def _sign(self):
-        self.group.sign()
-
-    async def _beat(self):
-        salt.job_handler.control.beat(self.opts)
 
     async def reload(self):
         """
@@ -329,9 +311,9 @@ class Handler:
         criteria = salt.job_handler.config.load_criteria(
             self.opts, section, self.leases
         )
-        kept = self._safely(self.criteria.snapshot) or {}
-        self._safely(criteria.restore, kept, self.clock())
-        self.criteria = self.queue.criteria = criteria
+        kept = self.queue.criteria.snapshot() or {}
+        self.queue.criteria = salt.job_handler.queue.Guarded(criteria)
+        self.queue.criteria.restore(kept, self.clock())
         # the parts share this dictionary
         self.section.clear()
         self.section.update(section)

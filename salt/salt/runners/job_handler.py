@@ -14,6 +14,7 @@ import fnmatch
 import salt.exceptions
 import salt.job_handler
 import salt.job_handler.control
+import salt.job_handler.policy
 import salt.utils.minions
 
 
@@ -248,7 +249,9 @@ def pause(seconds=3600, function=None, user=None, target=None):
         salt-run job_handler.pause seconds=600
         salt-run job_handler.pause function='state.*' target='G@role:db'
     """
-    salt.job_handler.control.check_pause(seconds)
+    salt.job_handler.control.check_number(
+        "seconds", seconds, 0, salt.job_handler.control.MAX_PAUSE, whole=False
+    )
     rule = _rule(function, user, target)
     return _ask("pause", paused=True, seconds=seconds or None, rule=rule)["paused"]
 
@@ -326,7 +329,8 @@ def prioritize(jid, priority=1):
         salt-run job_handler.prioritize 20261121093000000000
         salt-run job_handler.prioritize 20261121093000000000 priority=-1
     """
-    salt.job_handler.control.check_priority(priority)
+    most = salt.job_handler.policy.MAX_PRIORITY
+    salt.job_handler.control.check_number("a priority", priority, -most, most)
     if priority > 0 and not _sees_all():
         raise salt.exceptions.SaltInvocationError(
             "Only root gives a priority above 0: give 0, or less."

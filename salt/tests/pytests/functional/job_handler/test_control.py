@@ -165,7 +165,7 @@ def test_settings_hold_when_the_job_handler_alone_is_restarted(setup):
         for master in ("master", "another master"):
             await setup.stop()
             handler = await setup.start(master)
-            found.append((handler.criteria.limit(), handler.section["max_queue_size"]))
+            found.append((handler.queue.criteria.limit(), handler.section["max_queue_size"]))
         return found
 
     assert asyncio.run(run()) == [(20, 7), (10, 10000)]
@@ -370,9 +370,9 @@ def test_rubbish_on_the_socket(setup, sent):
         for cmd in ("no such", "__class__", None):
             with pytest.raises(salt.job_handler.control.JobHandlerUnavailable):
                 await salt.job_handler.control.ask(setup.opts, {"cmd": cmd}, 30)
-        return await salt.job_handler.control.ask(setup.opts, {"cmd": "ping"}, 30)
+        return await salt.job_handler.control.ask(setup.opts, {"cmd": "list"}, 30)
 
-    assert asyncio.run(run()) == {}
+    assert asyncio.run(run()) == {"jobs": []}
 
 
 def test_heartbeat(master_opts, tmp_path, monkeypatch):

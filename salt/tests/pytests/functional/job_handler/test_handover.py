@@ -221,6 +221,34 @@ def test_second_try_waits_for_the_job_id_of_the_first(setup):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+@pytest.mark.parametrize("order", ["first wins", "second wins"])
+def test_second_try_while_the_first_takes_long(setup, monkeypatch, order):
+    """
+    It is not refused. The one that hands the job over first wins, and both answer with its
+    job id.
+    """
+    monkeypatch.setattr(salt.job_handler.handover, "TWIN_SECONDS", 0)
+    load = {"fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob", "ret": ""}
+
+    async def run():
+        await setup.start()
+        tries = [
+            (jid, await setup.enter(minions=["m00"], request=request()))
+            for jid in ("1", "2")
+        ]
+        assert [handover.answer for _, handover in tries] == [None, None]
+        if order == "second wins":
+            tries.reverse()
+        return [
+            await handover.submit({**load, "jid": jid, "user": "root"}, ["m00"], [])
+            for jid, handover in tries
+        ]
+
+    wins = order[0] == "f" and "1" or "2"
+    assert [answer["load"]["jid"] for answer in asyncio.run(run())] == [wins, wins]
+    assert setup.bus.jobs() == [(wins, "*")]
+
+
 def test_request_that_gets_no_job_id(setup):
     """
     Its place is free again at once, and its second try goes on.
@@ -495,11 +523,9 @@ def test_rule_that_rejects(setup):
     assert taken["load"]["jid"] == "1"
 
 
-@sqlite_only
 def test_requests_without_an_answer_are_counted(setup, monkeypatch):
     """
-    Workers have no port of an exporter, so the job handler exports what they have counted,
-    also what they could not write down at first.
+    Workers have no port of an exporter, so the job handler exports what they have counted.
     """
     counters = collections.defaultdict(collections.Counter)
 
@@ -513,20 +539,13 @@ def test_requests_without_an_answer_are_counted(setup, monkeypatch):
     name = "salt.job_handler.unavailable"
 
     async def run():
-        handler = await setup.start()
+        await setup.start()
         await setup.publish("0", ["m00"])
         await setup.stop()
         assert await setup.publish("1", ["m00"]) is None
-        foreign = sqlite3.connect(handler.store.path, isolation_level=None)
-        foreign.execute("BEGIN IMMEDIATE")
-        assert await setup.publish("2", ["m00"]) is None
-        foreign.close()
         handler = await setup.start()
+        await handler.clean()
         assert counters[name] == {"open": 1}
-        await setup.publish("3", ["m00"])
-        await handler.clean()
-        await handler.clean()
-        assert counters[name] == {"open": 2}
 
     asyncio.run(run())
 
@@ -595,7 +614,7 @@ def test_cancelled_job_that_can_not_be_taken_out(setup):
         for job in list(handler.queue):
             handler.queue.remove(job)
         setup.bus.events.clear()
-        handler.dispatcher._cancelled["1"] = True
+        handler.queue.order("1", None, None, True)
         full = sqlite3.OperationalError("database or disk is full")
         with patch("salt.job_handler.store.Store.finish", side_effect=full):
             await setup.tick()
@@ -638,9 +657,9 @@ def test_connection_that_is_lost_after_it_was_done(setup):
         handler = await setup.start()
         handler.queue.hold(setup.clock.now, 100)
         await setup.publish("1", ["m00"])
-        before = list(handler.store.queued())
+        before = list(handler.store.jobs("queued"))
         handler.store.complete(1, "1", {"fun": "other"}, ["m07"], {})
-        assert list(handler.store.queued()) == before
+        assert list(handler.store.jobs("queued")) == before
         assert handler.store.take_back(1, "direct")
         assert handler.store.take_back(1, "direct")
         assert not handler.store.take_back(1, "discarded")
@@ -649,6 +668,37 @@ def test_connection_that_is_lost_after_it_was_done(setup):
 
     assert asyncio.run(run()) is False
     assert setup.states() == {"1": "running"}
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+@pytest.mark.parametrize("name", ["complete", "take_back"])
+def test_database_that_is_lost_before_it_answers(setup, mode, name):
+    """
+    What it has written may be published by another master, so this one does not, and
+    does not say that nothing was sent either.
+    """
+    setup.config(fail_mode=mode)
+    lost = sqlite3.OperationalError("the database is locked")
+
+    async def run():
+        await setup.start()
+        handover = await setup.enter(minions=["m00"])
+        await setup.stop()
+        store = type(salt.job_handler.handover._store(setup.opts))
+        load = {"jid": "1", "fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob"}
+        with patch.object(store, name, side_effect=lost), patch.object(
+            store,
+            "replaced",
+            side_effect=[False] * (1 + (name == "take_back")) + [True] * 9,
+        ), patch("salt.job_handler.postgres.connect", side_effect=lost):
+            return await handover.submit(
+                {**load, "ret": "", "user": "root"}, ["m00"], []
+            )
+
+    error = asyncio.run(run())["error"]
+    assert "see with salt-run jobs.list_jobs whether it runs" in error["message"]
+    assert error["retry_after"] == 0
+    assert setup.bus.published == []
 
 
 def test_small_jobs_pass_many_that_are_held(setup):
@@ -663,7 +713,7 @@ def test_small_jobs_pass_many_that_are_held(setup):
         handler.queue.hold(setup.clock.now, 1000)
         for number in range(120):
             await setup.publish(f"held{number}", ["m10"])
-            handler.queue.order(f"held{number}", held=True)
+            handler.queue.order(f"held{number}", None, True, None)
         handler.queue.held_until = None
         await setup.publish("large", [f"m{number}" for number in range(20, 40)])
         await setup.publish("small", ["m11"])
