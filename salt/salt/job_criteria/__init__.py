@@ -47,6 +47,24 @@ def is_text(value):
     return isinstance(value, str) and len(value) <= 1000
 
 
+def given(settings):
+    """
+    Return the settings that are given: one that is None has its default.
+    """
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def text(value):
+    """
+    Return a value as a text that each database and each event can carry: a criteria module
+    may give any reason.
+    """
+    if isinstance(value, str) and value.isprintable():
+        return value
+    # neither half of a surrogate pair, which msgpack refuses, nor NUL, as PostgreSQL does
+    return str(value).encode(errors="replace").decode().replace("\0", "?")
+
+
 def errors(settings, kinds, of=""):
     """
     Yield a sentence for each setting that is wrong.

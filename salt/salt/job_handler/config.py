@@ -80,7 +80,7 @@ def settings(opts):
 
     :param dict opts: the master's options
     """
-    return {**DEFAULTS, **(opts.get("rate_limiting") or {})}
+    return {**DEFAULTS, **salt.job_criteria.given(opts.get("rate_limiting") or {})}
 
 
 def public(section):
@@ -128,7 +128,7 @@ def _errors(opts, section):
             ret.append(
                 "store is 'postgresql': this is for clusters, so set cluster_id."
             )
-    ret += salt.job_handler.policy.errors(section.get("rules", []))
+    ret += salt.job_handler.policy.errors(settings(opts)["rules"])
     name = section.get("criteria")
     if not isinstance(name, str) or not name:
         ret.append("criteria is missing: write the name of a criteria module.")
@@ -163,7 +163,7 @@ def _criteria_errors(opts, section):
             "criteria is {!r}: there is no such module with a function criteria; there"
             " are {}.".format(section["criteria"], ", ".join(known))
         ]
-    section = {**DEFAULTS, **section}
+    section = settings(opts)
     try:
         leases = salt.job_handler.leases.Leases()
         cls = type(loader[f"{name}.criteria"](section, leases))

@@ -45,9 +45,6 @@ ALIVE_SECONDS = 2
 #: The longest pause that has an end, in seconds
 MAX_PAUSE = 366 * 86400
 
-#: So many rules may pause jobs.
-MAX_PAUSES = 100
-
 
 class JobHandlerUnavailable(SaltException):
     """
@@ -337,14 +334,14 @@ async def serve(opts, handle):
 
 def check_number(name, value, least, most, whole=True):
     """
-    Check an argument, which may be None.
+    Check an argument.
 
     :param bool whole: whether only whole numbers will do
     :raises SaltInvocationError: unless it is a number between these
     """
     kind = int if whole else (int, float)
     number = isinstance(value, kind) and not isinstance(value, bool)
-    if value is not None and not (number and least <= value <= most):
+    if not (number and least <= value <= most):
         raise SaltInvocationError(
             f"Give {name}: a {'whole ' * whole}number from {least} to {most}."
         )
@@ -354,7 +351,16 @@ def check_limit(limit):
     """
     :raises SaltInvocationError: unless this is None, or so many jobs may be listed
     """
-    check_number("a limit", limit, 1, 10**12)
+    if limit is not None:
+        check_number("a limit", limit, 1, 10**12)
+
+
+def check_priority(priority):
+    """
+    :raises SaltInvocationError: unless this is a priority
+    """
+    most = salt.job_handler.policy.MAX_PRIORITY
+    check_number("a priority", priority, -most, most)
 
 
 class Commands:
@@ -424,8 +430,8 @@ class Commands:
 
     async def cmd_order(self, request):
         priority, held = request.get("priority"), request.get("held")
-        most = salt.job_handler.policy.MAX_PRIORITY
-        check_number("a priority", priority, -most, most)
+        if priority is not None:
+            check_priority(priority)
         if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
         count = self.queue.order(request["jid"], priority, held, None)
@@ -433,21 +439,17 @@ class Commands:
         return {"minions": count}
 
     async def cmd_pause(self, request):
-        seconds, rules = request.get("seconds"), self.queue.rules
+        seconds, rules = request.get("seconds", 0), self.queue.rules
         check_number("seconds", seconds, 0, MAX_PAUSE, whole=False)
         rule = {**(request.get("rule") or {}), "action": "pause"}
         for error in salt.job_handler.policy.errors([rule]):
             raise SaltInvocationError(error)
         if not request["paused"]:
             rules.resume(rule)
-        elif len(rules.pauses) >= MAX_PAUSES:
-            raise SaltInvocationError(
-                f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
-            )
-        elif seconds is None:
-            rules.pause(rule)
-        else:
+        elif seconds:
             rules.pause({**rule, "until": self.clock() + seconds})
+        else:
+            rules.pause(rule)
         await self.dispatcher.resolve_rules()
         self.dispatcher.keep_orders()
         return {"paused": request["paused"]}

@@ -89,12 +89,18 @@ class Bus:
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
-    async def publish(self, load):
+    async def publish(self, load, minions=None):
         """
         Publish a load as ``ClearFuncs.publish`` would.
+
+        :param list minions: the ids of its minions, which other masters of a cluster
+            can't tell from the target
         """
+        data = dict(load)
+        if minions is not None and self.opts.get("cluster_id"):
+            data["minions"] = minions
         await self.event.fire_event_async(
-            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
+            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
         )
         await asyncio.gather(
             *[channel.publish(dict(load)) for channel in self.channels]
@@ -148,6 +154,12 @@ class Dispatcher:
         # {number: (job, when its caller was told last)}
         self._callers = collections.OrderedDict()
 
+    def has(self, jid):
+        """
+        Return whether waves of a job are in the store.
+        """
+        return jid in self._open
+
     # ------------------------------------------------------------------
     # After a restart
     # ------------------------------------------------------------------
@@ -164,8 +176,7 @@ class Dispatcher:
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
             self.queue.count_again(row[2], info, row[7])
-        running = {row[1] for row in self.store.jobs("running")}
-        self.store.progress((), (), running - self._open)
+        self.store.settle()
         self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
@@ -237,7 +248,9 @@ class Dispatcher:
         while self._unsent and self.queue.held_until is None:
             wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
-            load = self.store.load_of(seq) if owing else None
+            # a transaction makes sure that this master still leads
+            with self.store.writing():
+                load = self.store.load_of(seq) if owing else None
             if load is not None:
                 if not whole or len(owing) < len(minions):
                     load = narrow(load, owing)
@@ -296,9 +309,7 @@ class Dispatcher:
             left_out = self.store.left_out(jid)
             state = {"publication": seq, "waiting": 0, "state": "dispatched"}
             return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
-        if self.queue.is_cancelled(job):
-            await self.cancel(job.jid, None)
-        elif job.forced:
+        if job.forced and not self.queue.is_cancelled(job):
             async with self.ahead():
                 if job in self.queue:
                     await self.do(self.queue.force(job))
@@ -412,7 +423,7 @@ class Dispatcher:
             if not whole:
                 load = narrow(load, minions)
             try:
-                await self.bus.publish(load)
+                await self.bus.publish(load, minions)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)
@@ -455,7 +466,7 @@ class Dispatcher:
         """
         job = action.job
         try:
-            self.store.failed(wave, job, sorted([*job.minions, *action.minions]))
+            self.store.failed(wave, job.seq, *self.queue.without(action))
         except salt.job_handler.store.UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
             row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
@@ -535,11 +546,6 @@ class Dispatcher:
             self.queue.remove(job)
             self._callers.pop(job.seq, None)
         for job in new.values():
-            try:
-                if self.queue.is_cancelled(job):
-                    await self.cancel(job.jid, None)
-            except OSError as exc:
-                log.error("Job %s was cancelled, and is held: %s", job.jid, exc)
             if job in self.queue:
                 await self._notify(job)
                 self.wake()
@@ -618,7 +624,8 @@ class Dispatcher:
                 # an earlier version has written this one down
                 rules.pause({"until": kept["until"]})
             for jid, order in kept["orders"]:
-                self.queue.order(jid, *order, *[None] * (3 - len(order)))
+                # an earlier version did not write down what is cancelled
+                self.queue.orders[jid] = (*order, None)[:3]
 
     async def resolve_rules(self):
         """

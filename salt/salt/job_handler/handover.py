@@ -7,6 +7,7 @@ at that moment. The job handler only gets to know of it, and says how far the jo
 """
 
 import asyncio
+import collections
 import fnmatch
 import logging
 import os
@@ -51,6 +52,10 @@ _stores = {}
 
 # the settings that were read again, as this process knew them last
 _sections = {}
+
+# {fail_mode: publish requests that the job handler did not answer}, which the store does
+# not know yet
+_uncounted = collections.Counter()
 
 
 def _store(opts):
@@ -299,10 +304,15 @@ class Handover:
                 # the first try of this request has no job id yet
                 await asyncio.sleep(0.1)
                 continue
-            if state not in (None, "new"):
+            if state == "new":
+                # a further one would be a second job, in the job cache and for salt-ssh
+                self.refuse(
+                    "The same request is being served already: see with salt-run"
+                    " jobs.list_jobs whether its job runs before you send it again."
+                )
+            elif state is not None:
                 await self._repeat(state, jid)
-            # if the first try takes this long, the one that hands the job over first wins
-            break
+            return
 
     async def _check(self):
         """
@@ -355,6 +365,7 @@ class Handover:
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return None, None
+        self._count()
         if self.seq is not None:
             return state, jid
         # there is no place, and the second value is the sentence
@@ -364,7 +375,7 @@ class Handover:
 
     async def _repeat(self, state, jid):
         """
-        Answer with the job of another try of this request, and how far it is.
+        Answer with the job of the first try of this request, and how far it is.
         """
         load = {"jid": jid, "minions": list(self.minions), "missing": []}
         self.answer = {"enc": "clear", "load": load}
@@ -409,17 +420,12 @@ class Handover:
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
         try:
             info = {**self.info, "fixed": fixed}
-            state, jid = self._write(
-                "complete", self.seq, payload["jid"], payload, ids, info
-            )
+            self._write("complete", self.seq, payload["jid"], payload, ids, info)
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return self.answer
-        if jid != payload["jid"]:
-            await self._repeat(state, jid)
-            return self.answer
         try:
-            reply = await self._ask(cmd="submitted", seq=self.seq, jid=jid)
+            reply = await self._ask(cmd="submitted", seq=self.seq, jid=payload["jid"])
         except salt.job_handler.control.JobHandlerUnavailable as exc:
             if not self._take_back(exc):
                 # it has the job, and is only too slow to say so
@@ -482,6 +488,19 @@ class Handover:
             10,
         )
 
+    def _count(self):
+        """
+        Write down for the job handler, which exports it, how often it did not answer.
+        """
+        if not _uncounted:
+            return
+        try:
+            _store(self.opts).add_unavailable(_uncounted)
+        except _UNUSABLE as exc:
+            log.info("It is counted later that the job handler did not answer: %s", exc)
+        else:
+            _uncounted.clear()
+
     def _unavailable(self, exc):
         """
         Do what ``fail_mode`` says.
@@ -489,12 +508,9 @@ class Handover:
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)
+        _uncounted[mode] += 1
         if not salt.job_handler.store.is_busy(exc):
-            try:
-                # for the job handler, which exports it
-                _store(self.opts).count_unavailable(mode)
-            except _UNUSABLE as error:
-                log.info("It is not counted: %s", error)
+            self._count()
         self.event.fire_event(
             {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
         )

@@ -9,10 +9,12 @@ fired, nothing happens.
 """
 
 import asyncio
+import collections
 import logging
 import re
 
 import salt.exceptions
+import salt.job_handler.handover
 import salt.key
 import salt.payload
 import salt.transport
@@ -27,6 +29,10 @@ log = logging.getLogger(__name__)
 _TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 _RETURN = re.compile(rb"salt/job/([^/]+)/ret/(.+)")
 _START = re.compile(rb"salt/minion/([^/]+)/start$")
+_PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
+
+#: How many jobs of peers may be known but not published yet.
+_PEER_JOBS = 1000
 
 
 def _id(body):
@@ -67,6 +73,9 @@ class Maintenance:
         self.leases = dispatcher.leases
         self.client = None
         self._lost = False
+        # the peers of a cluster that have a queue each
+        self._peers = bool(self.opts.get("cluster_id") and not dispatcher.store.shared)
+        self._peer_jobs = collections.OrderedDict()
 
     # ------------------------------------------------------------------
     # Listening
@@ -141,6 +150,10 @@ class Maintenance:
         elif tag == b"salt/job_handler/unavailable":
             # a worker is about to publish a job itself, which is returned after that
             self.dispatcher.take_direct()
+        elif self._peers:
+            match = _PEER.match(tag)
+            if match:
+                self._hear_peer(match.group(2), _unpack(body))
 
     def returned(self, jid, minion):
         """
@@ -161,6 +174,30 @@ class Maintenance:
         self.leases.doubt(minion)
         self.queue.criteria.started(minion, self.clock())
         self.dispatcher.wake()
+
+    def _hear_peer(self, kind, data):
+        """
+        Another master of the cluster publishes a job. Its returns may come here.
+        """
+        jid = data.get("jid")
+        if kind == b"new":
+            self._peer_jobs[jid] = data.get("minions")
+            if len(self._peer_jobs) > _PEER_JOBS:
+                self._peer_jobs.popitem(last=False)
+            return
+        minions = self._peer_jobs.get(jid)
+        if data.get("tgt_type") == "list":
+            minions = data.get("tgt")
+        # the job handler of that master says for which minions a wave is
+        minions = data.get("minions", minions)
+        # the bus trims what is too large, and then there is a text
+        own = self.dispatcher.has(jid) or salt.job_handler.is_question(jid)
+        if own or not isinstance(minions, list):
+            return
+        if not salt.job_handler.handover.exempt(
+            self.queue.section, data.get("fun", "")
+        ):
+            self.leases.take(jid, minions, 1, self.clock())
 
     # ------------------------------------------------------------------
     # Asking

@@ -22,6 +22,7 @@ import fnmatch
 import re
 
 import salt.job_criteria
+from salt.exceptions import SaltInvocationError
 from salt.job_criteria import is_number, is_text
 from salt.job_handler import date
 
@@ -29,6 +30,9 @@ ACTIONS = ("accept", "queue", "reject", "pause", "limit")
 
 #: The highest priority; the lowest is as far below 0.
 MAX_PRIORITY = 1000000
+
+#: So many rules may pause jobs.
+MAX_PAUSES = 100
 
 
 def is_priority(value):
@@ -93,7 +97,7 @@ class Rule:
     """
 
     def __init__(self, settings, given=False):
-        self.settings = settings
+        self.settings = settings = salt.job_criteria.given(settings)
         self.given = given
         self.action = settings["action"]
         self.target = settings.get("target")
@@ -117,7 +121,7 @@ class Rule:
         Why the rule does what it does.
         """
         if self.settings.get("reason"):
-            return self.settings["reason"]
+            return salt.job_criteria.text(self.settings["reason"])
         what = [
             f"{key} {self.settings[key][:100]}"
             for key in ("function", "user", "target")
@@ -141,7 +145,9 @@ class Rule:
 
 
 def _whole(rule):
-    return not {"function", "user", "target"}.intersection(rule)
+    return not {"function", "user", "target"}.intersection(
+        salt.job_criteria.given(rule)
+    )
 
 
 def _same(one, other):
@@ -184,8 +190,15 @@ class Rules:
     def pause(self, rule):
         """
         Let the jobs that a rule matches wait; without ``until`` that has no end.
+
+        :raises SaltInvocationError: if too many rules pause jobs
         """
         others = [one for one in self.pauses if not _same(one, rule)]
+        # a pause of all jobs is no rule, and always possible
+        if len(others) >= MAX_PAUSES and not _whole(rule):
+            raise SaltInvocationError(
+                f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
+            )
         self.pauses = [*others, {**rule, "action": "pause"}]
         self.refresh()
 

@@ -47,6 +47,10 @@ ELECTION_SECONDS = 1
 #: transaction in which nothing happens for so long is ended as well.
 LEADER_SECONDS = 5
 
+#: The first sign of life holds for so many seconds, as the leader takes over what is in
+#: the store.
+START_SECONDS = 60
+
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10
 
@@ -138,6 +142,13 @@ class _Database:
         with self.connection.cursor() as cursor:
             psycopg2.extras.execute_batch(cursor, statement.replace("?", "%s"), rows)
 
+    @property
+    def in_transaction(self):
+        return self.connection.get_transaction_status() in (
+            psycopg2.extensions.TRANSACTION_STATUS_INTRANS,
+            psycopg2.extensions.TRANSACTION_STATUS_INERROR,
+        )
+
     def close(self):
         self.connection.close()
 
@@ -172,7 +183,8 @@ class PostgresStore(salt.job_handler.store.Store):
     def __init__(self, opts, busy=salt.job_handler.store.BUSY_SECONDS):
         settings = opts["rate_limiting"]["postgresql"]
         self.settings = settings
-        self.schema = settings.get("schema", SCHEMA)
+        self.schema = settings.get("schema") or SCHEMA
+        self.id = opts["id"]
         self.db = _Database(settings)
         self.path = f"the schema {self.schema}"
         # the sign of life of a store that leads
@@ -202,6 +214,7 @@ class PostgresStore(salt.job_handler.store.Store):
                 codes.UNIQUE_VIOLATION,
                 codes.DUPLICATE_SCHEMA,
                 codes.DUPLICATE_TABLE,
+                codes.DUPLICATE_OBJECT,
             )
         ]
         with contextlib.suppress(*made):
@@ -288,18 +301,26 @@ class PostgresStore(salt.job_handler.store.Store):
         """
         Try to become the one that publishes. Call this every second.
 
-        :param str name: of this master
+        :param str name: changes when this master is started again
         :return: whether that worked
+        :raises StoreError: if a master with the id of this one leads
         """
         sign = self._leader()
-        if sign != self._seen[0]:
-            self._seen = sign, time.monotonic()
-        hangs = time.monotonic() - self._seen[1] >= LEADER_SECONDS
+        leader = salt.job_handler.store.unpack(sign) if sign else {}
+        before, since = self._seen
+        if sign != before:
+            since = time.monotonic()
+            self._seen = sign, since
         # the process of this master before this one has ended
-        own = sign and salt.job_handler.store.unpack(sign)["name"] == name
-        if sign and not hangs and not own:
-            return False
-        packed = self._new_sign(name)
+        if sign and leader["name"] != name:
+            if before and sign != before and leader["id"] == self.id:
+                raise salt.job_handler.store.StoreError(
+                    f"Another master with the id {self.id} leads the queue: give each"
+                    " master of the cluster an id of its own."
+                )
+            if time.monotonic() - since < leader["seconds"]:
+                return False
+        packed = self._new_sign(name, START_SECONDS)
         with self.writing():
             # unless another one was faster
             if self._leader() != sign:
@@ -312,17 +333,23 @@ class PostgresStore(salt.job_handler.store.Store):
         self._sign = packed
         return True
 
-    @staticmethod
-    def _new_sign(name):
-        return salt.job_handler.store.pack({"name": name, "sign": uuid.uuid4().hex})
+    def _new_sign(self, name, seconds):
+        return salt.job_handler.store.pack(
+            {
+                "id": self.id,
+                "name": name,
+                "seconds": seconds,
+                "sign": uuid.uuid4().hex,
+            }
+        )
 
     def sign(self, name):
         """
         Write a sign of life of the leader.
 
-        :param str name: of this master
+        :param str name: as in :meth:`lead`
         """
-        packed = self._new_sign(name)
+        packed = self._new_sign(name, LEADER_SECONDS)
         row = self.db.execute(
             "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
             (packed, self._sign),
@@ -354,7 +381,7 @@ class Group:
     The job handlers of a cluster.
 
     :param PostgresStore store: which they share
-    :param str name: of this master
+    :param str name: of this master, as in :meth:`PostgresStore.lead`
     """
 
     def __init__(self, store, name):

@@ -6,7 +6,6 @@ locks: the private socket, the event bus, the publisher and a step about twice a
 """
 
 import asyncio
-import functools
 import logging
 import sqlite3
 
@@ -107,7 +106,6 @@ class Handler:
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )
-        self.beat = functools.partial(salt.job_handler.control.beat, opts)
         self.server = None
         #: the job handlers of the cluster, or None
         self.group = None
@@ -150,7 +148,7 @@ class Handler:
         """
         Wait until this master leads the cluster's queue, and pass on what is asked.
         """
-        self.group = salt.job_handler.postgres.Group(self.store, self.opts["id"])
+        self.group = salt.job_handler.postgres.Group(self.store, self.master)
         self.handle = self.group.relay
         await self._open_socket()
         beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
@@ -233,6 +231,12 @@ class Handler:
             except Exception:  # pylint: disable=broad-except
                 log.exception("The job handler failed in %s", function.__name__)
             await asyncio.sleep(seconds)
+
+    def beat(self):
+        """
+        Say that the job handler runs.
+        """
+        salt.job_handler.control.beat(self.opts)
 
     async def tick(self):
         """

@@ -13,6 +13,7 @@ import logging
 
 import salt.job_criteria
 import salt.job_handler.estimate
+import salt.payload
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Job:
         "waves",
         "sent",
         "moved",
-        "reason",
+        "_reason",
         "priority",
         "held",
         "parked",
@@ -140,6 +141,17 @@ class Job:
         self.cost = 1
 
     @property
+    def reason(self):
+        """
+        Why it waits, as a text that can be stored.
+        """
+        return self._reason
+
+    @reason.setter
+    def reason(self, value):
+        self._reason = salt.job_criteria.text(value)
+
+    @property
     def fun(self):
         """
         The function, or the list of functions of a compound command.
@@ -147,43 +159,61 @@ class Job:
         return self.functions[0] if len(self.functions) == 1 else self.functions
 
 
+def _packable(value):
+    """
+    Return a dictionary, which may be None, as it can be stored.
+
+    :raises Exception: if it can't be
+    """
+    return salt.payload.loads(salt.payload.dumps(dict(value or {}), use_bin_type=True))
+
+
+def _number(value):
+    """
+    :raises ValueError: unless a value is a number above zero
+    """
+    if not salt.job_criteria.is_number(value):
+        raise ValueError(f"{value!r:.100} is no number above 0")
+    return value
+
+
 class Guarded:
     """
-    A criteria module of which no method but ``decide`` raises an exception.
+    A criteria module of which no method but ``decide`` raises an exception, or returns what
+    can't be used.
 
     :param Criteria criteria: the module
     """
 
-    #: what a method that fails returns
-    INSTEAD = {
-        "beside": False,
-        "collect": None,
-        "cost": 1,
-        "flow": None,
-        "learn": None,
-        "released": None,
-        "restore": None,
-        "snapshot": {},
-        "started": None,
-        "stats": {},
-        "weight": 1,
+    #: what makes sure that a value can be used, and what a method that fails returns
+    CHECKS = {
+        "beside": (bool, False),
+        "collect": (lambda value: value, None),
+        "cost": (_number, 1),
+        "flow": (repr, ""),
+        "learn": (bool, None),
+        "released": (bool, None),
+        "restore": (bool, None),
+        "snapshot": (_packable, {}),
+        "started": (bool, None),
+        "stats": (_packable, {}),
+        "weight": (_number, 1),
     }
 
     def __init__(self, criteria):
         self._criteria = criteria
-        for name, instead in self.INSTEAD.items():
-            method = getattr(criteria, name)
-            setattr(self, name, functools.partial(self._call, method, instead))
+        for name in self.CHECKS:
+            setattr(self, name, functools.partial(self._call, name))
 
     def __getattr__(self, name):
         return getattr(self._criteria, name)
 
-    @staticmethod
-    def _call(method, instead, *args):
+    def _call(self, name, *args):
+        check, instead = self.CHECKS[name]
         try:
-            return method(*args)
+            return check(getattr(self._criteria, name)(*args))
         except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed in %s", method.__name__)
+            log.exception("The criteria module failed in %s", name)
             return instead
 
 
@@ -272,18 +302,23 @@ class Queue:
         if rule is not None and rule.priority is not None:
             job.priority = rule.priority
         self._obey(job)
-        # a module may return what is no key of a dictionary
-        job.flow = repr(self.criteria.flow(job))
+        job.flow = self.criteria.flow(job)
         self._jobs[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         self.bytes += job.size
+        self._watch(job)
+        self._line_up(job)
+
+    def _watch(self, job):
+        """
+        Look at a job again at its deadline.
+        """
         heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
         if len(self._deadlines) > 2 * len(self._jobs) + 100:
             self._deadlines = [
                 (job.deadline, next(self._ties), job) for job in self._jobs.values()
             ]
             heapq.heapify(self._deadlines)
-        self._line_up(job)
 
     def _line_up(self, job):
         """
@@ -337,6 +372,7 @@ class Queue:
         for job in self.of_jid(jid):
             self._step_out(job)
             self._obey(job)
+            self._watch(job)
             self._line_up(job)
         gone = [name for name in self.orders if name not in self._jids]
         for name in gone[: max(0, len(gone) - ORDERS)]:
@@ -350,9 +386,11 @@ class Queue:
         priority, held, cancelled = self.orders.get(job.jid, (None, None, None))
         if priority is not None:
             job.priority = priority
-        # until it is taken out, which a step may come before
-        if held is not None or cancelled:
-            job.held = bool(held or cancelled)
+        if held is not None:
+            job.held = held
+        if cancelled:
+            # the next step takes it out
+            job.deadline = job.queued
 
     def is_cancelled(self, job):
         """
@@ -428,8 +466,7 @@ class Queue:
         while self._deadlines and self._deadlines[0][0] <= now:
             job = self._deadlines[0][2]
             if self._jobs.get(job.seq) is job and job.deadline <= now:
-                aged = now >= job.queued + self.section["max_queue_age"]
-                return Discard(job, AGE if aged else TIMEOUT)
+                return Discard(job, self._overdue(job, now))
             heapq.heappop(self._deadlines)
         if self.pausing(now):
             return None
@@ -446,6 +483,15 @@ class Queue:
                 return self._beside(job, now)
             if action is not None:
                 return action
+
+    def _overdue(self, job, now):
+        """
+        Return why a job is not published any more.
+        """
+        if self.is_cancelled(job):
+            return CANCELLED
+        aged = now >= job.queued + self.section["max_queue_age"]
+        return AGE if aged else TIMEOUT
 
     def _next(self, now):
         """
@@ -533,11 +579,7 @@ class Queue:
     def _cost(self, job, rule):
         if rule is not None and rule.cost is not None:
             return rule.cost
-        cost = self.criteria.cost(job)
-        if salt.job_criteria.is_number(cost):
-            return cost
-        log.error("The cost of a job is %r, and counts as 1", cost)
-        return 1
+        return self.criteria.cost(job)
 
     def count(self, jid, functions, rule):
         """
@@ -571,6 +613,10 @@ class Queue:
         minions, rule = self._minions(job), self._rule(job)
         if rule is not None and rule.action == "reject":
             job.reason = rule.reason
+            return Discard(job, REJECTED)
+        if not minions:
+            # a worker has published it, or the database was damaged
+            job.reason = "Its minions are not known any more"
             return Discard(job, REJECTED)
         if rule is not None and rule.action == "pause":
             job.reason = rule.reason
@@ -652,6 +698,10 @@ class Queue:
 
     @staticmethod
     def _dispatch(job, minions, excluded):
+        excluded = {
+            minion: salt.job_criteria.text(reason)
+            for minion, reason in excluded.items()
+        }
         if len(minions) + len(excluded) >= len(job.minions):
             return Dispatch(job, minions, excluded, [])
         gone = {*minions, *excluded}
@@ -682,6 +732,17 @@ class Queue:
         self.counters["waves"] += bool(minions)
         self.counters["excluded"] += len(action.excluded)
 
+    @staticmethod
+    def without(action):
+        """
+        Return for which minions a job waits if a wave could not be published, and how many
+        waves it has: the next try is a further one, which does not reach who was left out,
+        or takes the place of this one.
+        """
+        job = action.job
+        waves = job.waves if action.excluded else job.waves - 1
+        return sorted([*job.minions, *action.minions]), waves
+
     def undo(self, action, now):
         """
         A wave could not be published: its minions wait again, and nothing is published for
@@ -692,12 +753,9 @@ class Queue:
         for minion in action.minions:
             self.leases.end(job.jid, minion, undo=True)
         self.shares.add(job.flow, -job.cost * len(action.minions), now)
-        job.minions = sorted([*job.minions, *action.minions])
+        job.minions, job.waves = self.without(action)
         job.count = len(job.minions)
         job.sent -= len(action.minions)
-        if excluded or not action.excluded:
-            # otherwise the next try is a further wave: it must not reach who was left out
-            job.waves -= 1
         job.reason = "it could not be published"
         self.counters["aborted"] += 1
         if not action.rest:

@@ -333,7 +333,9 @@ class Report:
         if (section.get("exporter") or "").lower() == "prometheus":
             # another process has the port of the master
             listener = section.get("prometheus") or {}
-            port = listener.get("job_handler_port", int(listener.get("port", 9464)) + 1)
+            port = listener.get("job_handler_port") or (
+                int(listener.get("port") or 9464) + 1
+            )
             section = {**section, "prometheus": {**listener, "port": port}}
             salt.utils.metrics.configure(
                 {**opts, "metrics": section, "__role": "master"}

@@ -32,6 +32,7 @@ import os
 import sqlite3
 import time
 import zlib
+from collections import Counter
 
 import salt.exceptions
 import salt.payload
@@ -99,6 +100,8 @@ MIGRATIONS = (
     CREATE INDEX left_out_jid ON left_out (jid);
     CREATE TABLE meta (name TEXT PRIMARY KEY, value {bytes} NOT NULL);
     """,
+    # a new form of the values "pauses" and "leader", which earlier versions can't read
+    "DELETE FROM meta WHERE name = 'leader'",
 )
 
 _TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -181,6 +184,17 @@ def folder(opts):
     return ret
 
 
+#: A link, something else, or what another user has, is in the way
+_STRANGE = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.EPERM,
+}
+
+
 def _private(path, folder):
     """
     Make a folder, or a file, for the user of this process alone: it holds the arguments of
@@ -198,8 +212,11 @@ def _private(path, folder):
         finally:
             os.close(handle)
     except OSError as exc:
-        if exc.errno == errno.ENOSPC:
-            raise
+        if exc.errno not in _STRANGE:
+            raise StoreError(
+                f"{path} can't be used ({exc.strerror}): see whether its file system is"
+                " full or read-only."
+            ) from exc
         own = False
     if not own:
         raise StoreError(
@@ -322,8 +339,12 @@ class Store:
     @contextlib.contextmanager
     def writing(self):
         """
-        Keep all that is written here, or nothing. There is one writer at a time.
+        Keep all that is written here, or nothing, as a part of what is being written
+        already. There is one writer at a time.
         """
+        if self.db.in_transaction:
+            yield
+            return
         try:
             self._begin()
             yield
@@ -390,11 +411,12 @@ class Store:
         """
         Keep a value that msgpack can carry.
         """
-        self.db.execute(
-            "INSERT INTO meta VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, pack(value)),
-        )
+        with self.writing():
+            self.db.execute(
+                "INSERT INTO meta VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, pack(value)),
+            )
 
     # ------------------------------------------------------------------
     # What workers of the master do
@@ -479,14 +501,13 @@ class Store:
         :param dict load: what its minions get
         :param list ids: their ids, sorted
         :param dict info: what the queue wants to know of it
-        :return: the state and the job id of the job, which are those of another try of the
-            request if that one was faster
         """
         body = pack(load)
         with self.writing():
-            row = self._row("state, jid", seq)
+            row = self._row("state", seq)
             if row and row[0] != "new":
-                return row
+                # done, but the connection was lost then
+                return
             size = len(body) + self._set_ids(seq, ids, 0)
             cursor = self.db.execute(
                 "UPDATE jobs SET jid = ?, size = ?, at = ?, info = ?, load = ?"
@@ -495,7 +516,6 @@ class Store:
             )
             if not cursor.rowcount:
                 raise StoreError("its place in the queue is gone")
-        return "queued", jid
 
     def abandon(self, seq):
         """
@@ -521,15 +541,16 @@ class Store:
             ).rowcount
         )
 
-    def count_unavailable(self, mode):
+    def add_unavailable(self, counts):
         """
-        Count a publish request that the job handler did not answer.
+        Count publish requests that the job handler did not answer.
 
-        :param str mode: the value of ``fail_mode``
+        :param Counter counts: how many, by the value of ``fail_mode``
         """
         with self.writing():
-            counts = self.get_meta("unavailable", {})
-            self.put_meta("unavailable", {**counts, mode: counts.get(mode, 0) + 1})
+            self.put_meta(
+                "unavailable", dict(counts + Counter(self.get_meta("unavailable")))
+            )
 
     # ------------------------------------------------------------------
     # What the job handler does
@@ -575,12 +596,12 @@ class Store:
 
     def ids_of(self, seq):
         """
-        Return the ids of the minions that a job waits for.
+        Return the ids of the minions that a job waits for, none if it is not known.
         """
         row = self.db.execute(
             "SELECT ids FROM jobs JOIN targets USING (digest) WHERE seq = ?", (seq,)
         ).fetchone()
-        return unpack(row[0])
+        return unpack(row[0]) if row else []
 
     def _set_ids(self, seq, ids, waves):
         """
@@ -668,13 +689,30 @@ class Store:
             ):
                 self.db.executemany(statement, rows)
 
-    def failed(self, wave, job, minions):
+    def settle(self):
         """
-        A wave could not be published: the job waits for these minions again.
+        End the jobs of which nothing is out, as far as a restart kept that from being
+        written down.
+        """
+        with self.writing():
+            self.db.execute(
+                "DELETE FROM ended WHERE jid NOT IN (SELECT jid FROM waves)"
+            )
+            self.db.execute(
+                "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
+                " WHERE state = 'running' AND seq NOT IN (SELECT seq FROM waves)"
+            )
+
+    def failed(self, wave, seq, minions, waves):
+        """
+        A wave could not be published: the job waits again.
+
+        :param list minions: the ids of those that it waits for
+        :param int waves: how many waves of it went out
         """
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
-            self._set_ids(job.seq, minions, job.waves - 1)
+            self._set_ids(seq, minions, waves)
 
     def waves(self):
         """
@@ -846,8 +884,9 @@ def set_aside(opts, damage):
         with store.writing():
             # it is not known any more what these are, or whom they are for
             store.db.execute(
-                "DELETE FROM jobs WHERE state = 'queued' AND (load IS NULL OR digest"
-                " NOT IN (SELECT digest FROM targets))"
+                "DELETE FROM jobs WHERE state IN ('queued', 'direct') AND (jid IS NULL"
+                " OR info IS NULL OR load IS NULL OR digest IS NULL"
+                " OR digest NOT IN (SELECT digest FROM targets))"
             )
     finally:
         old.close()

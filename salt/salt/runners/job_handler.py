@@ -14,7 +14,6 @@ import fnmatch
 import salt.exceptions
 import salt.job_handler
 import salt.job_handler.control
-import salt.job_handler.policy
 import salt.utils.minions
 
 
@@ -59,7 +58,7 @@ def _sees_all():
         for name in ("Reactor", "UNKNOWN")
         if not any(fnmatch.fnmatchcase(name, str(user)) for user in given)
     )
-    operators = (__opts__.get("rate_limiting") or {}).get("operators", ())
+    operators = (__opts__.get("rate_limiting") or {}).get("operators") or ()
     return (
         __opts__.get("__cli") == "salt-run"
         or _user() in names
@@ -253,7 +252,7 @@ def pause(seconds=3600, function=None, user=None, target=None):
         "seconds", seconds, 0, salt.job_handler.control.MAX_PAUSE, whole=False
     )
     rule = _rule(function, user, target)
-    return _ask("pause", paused=True, seconds=seconds or None, rule=rule)["paused"]
+    return _ask("pause", paused=True, seconds=seconds, rule=rule)["paused"]
 
 
 def resume(function=None, user=None, target=None):
@@ -329,8 +328,7 @@ def prioritize(jid, priority=1):
         salt-run job_handler.prioritize 20261121093000000000
         salt-run job_handler.prioritize 20261121093000000000 priority=-1
     """
-    most = salt.job_handler.policy.MAX_PRIORITY
-    salt.job_handler.control.check_number("a priority", priority, -most, most)
+    salt.job_handler.control.check_priority(priority)
     if priority > 0 and not _sees_all():
         raise salt.exceptions.SaltInvocationError(
             "Only root gives a priority above 0: give 0, or less."

@@ -2,12 +2,16 @@
 Jobs go out in waves, some minions are left out, and callers get to know.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
 import sqlite3
 
 import pytest
 
+import salt.job_criteria
 import salt.job_handler.dispatch
+import salt.payload
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
 from tests.support.mock import patch
 
@@ -389,3 +393,89 @@ def test_cancelled_job_that_a_step_finds_first(setup):
 
     asyncio.run(run())
     assert setup.bus.jobs() == []
+
+
+def test_beat_that_fails(setup):
+    """
+    It is logged, and the next one follows.
+    """
+
+    async def run():
+        handler = await setup.start()
+        beats = [OSError("the disk is full"), None, None]
+        with patch("salt.job_handler.control.beat", side_effect=beats) as beat:
+            beating = asyncio.ensure_future(handler._every(0, handler.beat))
+            while beat.call_count < 3 and not beating.done():
+                await asyncio.sleep(0.01)
+        beating.cancel()
+        return beat.call_count
+
+    assert asyncio.run(run()) >= 3
+
+
+@pytest.mark.parametrize(
+    "reason", [None, 5, object(), "half of a pair: \ud800", "nothing: \0"]
+)
+@pytest.mark.parametrize("what", ["excluded", "waits"])
+def test_reason_that_can_not_be_stored(setup, reason, what):
+    """
+    A criteria module may give any reason. It does not stop the queue.
+    """
+
+    async def run():
+        handler = await setup.start()
+        decision = salt.job_criteria.requeue(reason)
+        if what == "excluded":
+            decision = salt.job_criteria.publish(["m01"], {"m00": reason})
+        decide = handler.queue.criteria.decide
+        decisions = [decision, decision]
+        handler.queue.criteria.decide = lambda job, now: (
+            decisions.pop() if job.jid == "1" and decisions else decide(job, now)
+        )
+        answer = await setup.publish("1", ["m00", "m01"])
+        salt.payload.dumps(answer, use_bin_type=True)
+        salt.payload.dumps(setup.bus.data("1", what), use_bin_type=True)
+        await setup.publish("2", ["m02"])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert {jid for jid, _ in setup.bus.jobs()} == {"1", "2"}
+
+
+def test_reason_of_a_rule_that_can_not_be_stored(setup):
+    """
+    The rule was added while the job waited.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        await setup.publish("1", ["m00"])
+        rule = {"function": "state.*", "action": "reject", "reason": "no\0\ud800"}
+        handler.queue.rules.set([rule])
+        await setup.tick(2)
+        await setup.publish("2", ["m01"], fun="test.echo")
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("2", "*")]
+    assert setup.states() == {"1": "discarded", "2": "running"}
+
+
+def test_job_whose_minions_are_not_known_any_more(setup):
+    """
+    It is discarded, and the next one has its turn.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m01"])
+        for job in handler.queue:
+            job.minions = None
+        handler.store.db.execute("UPDATE jobs SET digest = NULL WHERE jid = '1'")
+        await setup.tick(2)
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("2", "*")]
+    assert setup.states()["1"] == "discarded"

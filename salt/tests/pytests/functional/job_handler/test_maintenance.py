@@ -10,7 +10,7 @@ import pytest
 
 import salt.payload
 import salt.utils.event
-from tests.pytests.functional.job_handler.conftest import MINIONS
+from tests.pytests.functional.job_handler.conftest import MINIONS, sqlite_only
 from tests.support.mock import patch
 
 
@@ -232,6 +232,39 @@ def test_lost_bus(setup):
         return setup.bus.questions()[0]["tgt"]
 
     assert asyncio.run(run()) == MINIONS[:3]
+
+
+@sqlite_only
+def test_peers_of_a_cluster(setup):
+    """
+    What they publish occupies slots here as well, for its list of minions or those of the
+    event ``new``.
+    """
+    setup.opts["cluster_id"] = "c"
+
+    async def run():
+        handler = await setup.start()
+        hear = handler.maintenance.hear
+        hear(event("salt/job/1/new", {"jid": "1", "minions": ["m00"]}))
+        hear(event("salt/job/1/publish", {"jid": "1", "fun": "f", "tgt": "*"}))
+        hear(
+            event(
+                "salt/job/2/publish",
+                {"jid": "2", "fun": "f", "tgt": ["m01"], "tgt_type": "list"},
+            )
+        )
+        hear(
+            event("salt/job/3/publish", {"jid": "3", "fun": "f", "minions": "TRIMMED"})
+        )
+        hear(
+            event(
+                "salt/job/4/publish",
+                {"jid": "4", "fun": "test.ping", "minions": ["m02"]},
+            )
+        )
+        return dict(handler.leases.slots)
+
+    assert asyncio.run(run()) == {"m00": 1, "m01": 1}
 
 
 def test_master_of_masters(setup):

@@ -393,6 +393,8 @@ def test_one_of_many_leads(setup, monkeypatch):
     """
     stores = [salt.job_handler.postgres.connect(setup.opts, 20) for _ in range(8)]
     names = {store: str(number) for number, store in enumerate(stores)}
+    for store in stores:
+        store.id = names[store]
     for _ in range(5):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             leads = list(pool.map(lambda store: store.lead(names[store]), stores))
@@ -431,4 +433,95 @@ def test_store_of_one_master(setup):
     opts = {**setup.opts, "rate_limiting": {"criteria": "capacity"}}
     store = salt.job_handler.postgres.connect(opts)
     assert not store.shared
+    store.close()
+
+
+@pytest.fixture
+def stores(setup):
+    """
+    The stores of two masters, of which the first one leads.
+    """
+    ret = []
+    for name in ("a", "b"):
+        ret.append(salt.job_handler.postgres.connect({**setup.opts, "id": name}, 5))
+    assert ret[0].lead("first")
+    assert not ret[1].lead("second")
+    yield ret
+    for store in ret:
+        store.close()
+
+
+def later(monkeypatch, seconds):
+    now = time.monotonic() + seconds
+    monkeypatch.setattr(salt.job_handler.postgres.time, "monotonic", lambda: now)
+
+
+@needs_postgresql
+def test_leader_that_takes_over_for_long(stores, monkeypatch):
+    """
+    It has a minute for what is in the store, and gives a sign each second after that.
+    """
+    first, second = stores
+    later(monkeypatch, 30)
+    assert not second.lead("second")
+    first.sign("first")
+    assert not second.lead("second")
+    later(monkeypatch, 4)
+    assert not second.lead("second")
+    later(monkeypatch, 6)
+    assert second.lead("second")
+
+
+@needs_postgresql
+def test_former_leader_writes_nothing(stores, monkeypatch):
+    first, second = stores
+    first.put_meta("name", "first")
+    later(monkeypatch, 100)
+    assert second.lead("second")
+    second.put_meta("name", "second")
+    with pytest.raises(salt.job_handler.store.UNAVAILABLE):
+        first.put_meta("name", "first")
+    assert second.get_meta("name") == "second"
+
+
+@needs_postgresql
+def test_former_leader_publishes_nothing_again(setup):
+    async def run():
+        await setup.start()
+        setup.handler.store.lead("first")
+        await setup.publish("1", ["m00"])
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.store.lead("first")
+        other = salt.job_handler.postgres.connect(setup.opts)
+        other.db.execute("UPDATE meta SET value = '' WHERE name = 'leader'")
+        other.close()
+        with pytest.raises(salt.job_handler.store.UNAVAILABLE):
+            await handler.dispatcher.pump()
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+@needs_postgresql
+def test_masters_with_the_same_id(stores, setup):
+    """
+    The one that does not lead says so. The next process of the leader is no such master.
+    """
+    first, _ = stores
+    twin = salt.job_handler.postgres.connect({**setup.opts, "id": "a"}, 5)
+    assert not twin.lead("twin")
+    first.sign("first")
+    with pytest.raises(salt.job_handler.store.StoreError, match="the id a leads"):
+        twin.lead("twin")
+    assert twin.lead("first")
+    twin.close()
+
+
+@needs_postgresql
+def test_schema_that_is_null(setup):
+    setup.opts["rate_limiting"]["postgresql"]["schema"] = None
+    store = salt.job_handler.postgres.connect(setup.opts)
+    assert store.schema == salt.job_handler.postgres.SCHEMA
+    store.db.execute(f"DROP SCHEMA {store.schema} CASCADE")
     store.close()
