@@ -11,8 +11,8 @@ request to its last return:
    ``new`` in the store (:mod:`~salt.job_handler.store`). If the queue is full the
    request is refused, and leaves nothing behind: what is ``queued`` counts, by number
    and by bytes, a tenth is kept for root, and one user may have half. A second try with
-   the request id of the client gets the job of the first, for at least 15 minutes; if
-   the first one has no job id yet, the one that hands its job over first wins.
+   the request id of the client gets the job of the first, for at least 15 minutes; it is
+   refused if the first one has no job id after ten seconds.
    Functions in ``exempt``, such as ``test.ping``, are published at once, without a row
    and whatever ``fail_mode`` says. A row that stays ``new`` is dropped after ten
    minutes.
@@ -59,8 +59,8 @@ request to its last return:
 One process has the queue (:mod:`~salt.job_handler.process`); with ``store: postgresql``
 that of one of the masters, whose sign of life is a row there; the others pass requests
 on to it, and take over if it ends or hangs. Otherwise each master of a cluster has its
-own queue. If the process ends, the next one takes over
-what is in the store, and asks all minions with leases what they run. A wave that may
+own queue, and counts what the others publish. If the process ends, the next one takes
+over what is in the store, and asks all minions with leases what they run. A wave that may
 not have been sent is sent again under its job id, unless it is old or for minions with
 resources. After a restart of the master nothing that waits is published before minions
 had time to connect (30 seconds, 3 with PostgreSQL), but for new jobs whose callers

@@ -21,6 +21,7 @@ import salt.job_handler.policy
 import salt.job_handler.store
 import salt.payload
 from salt.exceptions import SaltException, SaltInvocationError
+from salt.job_handler.policy import MAX_PRIORITY
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +43,13 @@ MAX_PEERS = 1024
 #: times a second.
 ALIVE_SECONDS = 2
 
-#: The longest pause that has an end, in seconds
-MAX_PAUSE = 366 * 86400
+#: What administrators may say: the least and the most, and which kind of number. A pause
+#: that has an end lasts at most a year.
+_NUMBERS = {
+    "limit": (1, 10**12, int),
+    "priority": (-MAX_PRIORITY, MAX_PRIORITY, int),
+    "seconds": (0, 366 * 86400, (int, float)),
+}
 
 
 class JobHandlerUnavailable(SaltException):
@@ -332,35 +338,20 @@ async def serve(opts, handle):
 # ----------------------------------------------------------------------
 
 
-def check_number(name, value, least, most, whole=True):
+def check_number(name, value):
     """
-    Check an argument.
+    Check what an administrator says.
 
-    :param bool whole: whether only whole numbers will do
-    :raises SaltInvocationError: unless it is a number between these
+    :param str name: ``limit``, ``priority`` or ``seconds``
+    :raises SaltInvocationError: unless it is such a number
     """
-    kind = int if whole else (int, float)
+    least, most, kind = _NUMBERS[name]
     number = isinstance(value, kind) and not isinstance(value, bool)
     if not (number and least <= value <= most):
+        whole = "whole " if kind is int else ""
         raise SaltInvocationError(
-            f"Give {name}: a {'whole ' * whole}number from {least} to {most}."
+            f"Give {name}: a {whole}number from {least} to {most}."
         )
-
-
-def check_limit(limit):
-    """
-    :raises SaltInvocationError: unless this is None, or so many jobs may be listed
-    """
-    if limit is not None:
-        check_number("a limit", limit, 1, 10**12)
-
-
-def check_priority(priority):
-    """
-    :raises SaltInvocationError: unless this is a priority
-    """
-    most = salt.job_handler.policy.MAX_PRIORITY
-    check_number("a priority", priority, -most, most)
 
 
 class Commands:
@@ -413,7 +404,6 @@ class Commands:
         return self.report.words(self.clock())
 
     async def cmd_list(self, request):
-        check_limit(request.get("limit"))
         return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
 
     async def cmd_show(self, request):
@@ -431,7 +421,7 @@ class Commands:
     async def cmd_order(self, request):
         priority, held = request.get("priority"), request.get("held")
         if priority is not None:
-            check_priority(priority)
+            check_number("priority", priority)
         if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
         count = self.queue.order(request["jid"], priority, held, None)
@@ -440,7 +430,7 @@ class Commands:
 
     async def cmd_pause(self, request):
         seconds, rules = request.get("seconds", 0), self.queue.rules
-        check_number("seconds", seconds, 0, MAX_PAUSE, whole=False)
+        check_number("seconds", seconds)
         rule = {**(request.get("rule") or {}), "action": "pause"}
         for error in salt.job_handler.policy.errors([rule]):
             raise SaltInvocationError(error)

@@ -89,18 +89,12 @@ class Bus:
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
-    async def publish(self, load, minions=None):
+    async def publish(self, load):
         """
         Publish a load as ``ClearFuncs.publish`` would.
-
-        :param list minions: the ids of its minions, which other masters of a cluster
-            can't tell from the target
         """
-        data = dict(load)
-        if minions is not None and self.opts.get("cluster_id"):
-            data["minions"] = minions
         await self.event.fire_event_async(
-            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
+            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
         )
         await asyncio.gather(
             *[channel.publish(dict(load)) for channel in self.channels]
@@ -176,7 +170,8 @@ class Dispatcher:
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
             self.queue.count_again(row[2], info, row[7])
-        self.store.settle()
+        running = set(self.store.values("jid", "running"))
+        self.store.progress((), (), running - self._open)
         self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
@@ -423,7 +418,7 @@ class Dispatcher:
             if not whole:
                 load = narrow(load, minions)
             try:
-                await self.bus.publish(load, minions)
+                await self.bus.publish(load)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)
@@ -509,7 +504,7 @@ class Dispatcher:
         """
         count = 0
         async with self.ahead():
-            self.take_over(self.store.waiting())
+            self.take_over(self.store.values("seq", "queued"))
             if minions is None:
                 for row in [row for row in self._unsent if row[2] == jid]:
                     self._flying[row[0]] = jid, self.clock()
@@ -538,7 +533,7 @@ class Dispatcher:
         now = self.clock()
         if self.store.replaced():
             raise SystemExit("The database of the job handler was replaced")
-        waiting = self.store.waiting()
+        waiting = self.store.values("seq", "queued")
         new = self.take_over(waiting)
         # not later: others are handed over meanwhile
         for job in set(self.queue).difference(map(self.queue.get, waiting)):

@@ -17,6 +17,7 @@ import salt.job_handler
 import salt.job_handler.client
 import salt.job_handler.config
 import salt.job_handler.control
+import salt.job_handler.policy
 import salt.job_handler.postgres
 import salt.job_handler.store
 import salt.payload
@@ -269,7 +270,7 @@ class Handover:
         # one in another container looks as if it had ended
         pair = pair and salt.job_handler.client.runs(caller)
         priority = request.get("priority")
-        if type(priority) is not int or not -(10**6) <= priority <= 10**6:
+        if not salt.job_handler.policy.is_priority(priority):
             priority = 0
         self.info = {
             "fun": self.fun,

@@ -14,7 +14,9 @@ import logging
 import re
 
 import salt.exceptions
+import salt.job_handler
 import salt.job_handler.handover
+import salt.job_handler.store
 import salt.key
 import salt.payload
 import salt.transport
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 _TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 _RETURN = re.compile(rb"salt/job/([^/]+)/ret/(.+)")
 _START = re.compile(rb"salt/minion/([^/]+)/start$")
-_PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
+_PEER = re.compile(rb"salt/job/[^/]+/(new|publish)$")
 
 #: How many jobs of peers may be known but not published yet.
 _PEER_JOBS = 1000
@@ -73,9 +75,9 @@ class Maintenance:
         self.leases = dispatcher.leases
         self.client = None
         self._lost = False
+        self._peer_jobs = collections.OrderedDict()
         # the peers of a cluster that have a queue each
         self._peers = bool(self.opts.get("cluster_id") and not dispatcher.store.shared)
-        self._peer_jobs = collections.OrderedDict()
 
     # ------------------------------------------------------------------
     # Listening
@@ -153,7 +155,7 @@ class Maintenance:
         elif self._peers:
             match = _PEER.match(tag)
             if match:
-                self._hear_peer(match.group(2), _unpack(body))
+                self._hear_peer(match.group(1), _unpack(body))
 
     def returned(self, jid, minion):
         """
@@ -179,24 +181,23 @@ class Maintenance:
         """
         Another master of the cluster publishes a job. Its returns may come here.
         """
-        jid = data.get("jid")
+        jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
-            self._peer_jobs[jid] = data.get("minions")
+            # packed, as they may be many
+            self._peer_jobs[jid] = salt.job_handler.store.pack(minions)
             if len(self._peer_jobs) > _PEER_JOBS:
                 self._peer_jobs.popitem(last=False)
             return
-        minions = self._peer_jobs.get(jid)
         if data.get("tgt_type") == "list":
             minions = data.get("tgt")
-        # the job handler of that master says for which minions a wave is
-        minions = data.get("minions", minions)
-        # the bus trims what is too large, and then there is a text
+        elif jid in self._peer_jobs:
+            minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
         own = self.dispatcher.has(jid) or salt.job_handler.is_question(jid)
-        if own or not isinstance(minions, list):
-            return
-        if not salt.job_handler.handover.exempt(
+        exempt = salt.job_handler.handover.exempt(
             self.queue.section, data.get("fun", "")
-        ):
+        )
+        # the bus trims what is too large, and then there is a text
+        if isinstance(minions, list) and not (own or exempt):
             self.leases.take(jid, minions, 1, self.clock())
 
     # ------------------------------------------------------------------

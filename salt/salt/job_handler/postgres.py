@@ -187,8 +187,8 @@ class PostgresStore(salt.job_handler.store.Store):
         self.id = opts["id"]
         self.db = _Database(settings)
         self.path = f"the schema {self.schema}"
-        # the sign of life of a store that leads
-        self._sign = None
+        # the sign of life of a store that leads, and the name in it
+        self._sign = self._leads_as = None
         # that of the leader, and since when it has been this one
         self._seen = None, 0
         self._name = psycopg2.extensions.quote_ident(self.schema, self.db.connection)
@@ -320,7 +320,8 @@ class PostgresStore(salt.job_handler.store.Store):
                 )
             if time.monotonic() - since < leader["seconds"]:
                 return False
-        packed = self._new_sign(name, START_SECONDS)
+        self._leads_as = name
+        packed = self._new_sign(START_SECONDS)
         with self.writing():
             # unless another one was faster
             if self._leader() != sign:
@@ -333,23 +334,21 @@ class PostgresStore(salt.job_handler.store.Store):
         self._sign = packed
         return True
 
-    def _new_sign(self, name, seconds):
+    def _new_sign(self, seconds):
         return salt.job_handler.store.pack(
             {
                 "id": self.id,
-                "name": name,
+                "name": self._leads_as,
                 "seconds": seconds,
                 "sign": uuid.uuid4().hex,
             }
         )
 
-    def sign(self, name):
+    def sign(self):
         """
         Write a sign of life of the leader.
-
-        :param str name: as in :meth:`lead`
         """
-        packed = self._new_sign(name, LEADER_SECONDS)
+        packed = self._new_sign(LEADER_SECONDS)
         row = self.db.execute(
             "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
             (packed, self._sign),
@@ -430,12 +429,6 @@ class Group:
                 if self.store.replaced():
                     raise
             await asyncio.sleep(ELECTION_SECONDS)
-
-    def sign(self):
-        """
-        Write a sign of life of the leader.
-        """
-        self.store.sign(self.name)
 
     async def relay(self, request):
         """

@@ -106,7 +106,7 @@ class Handler:
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )
-        self.server = None
+        self.server = self._beating = None
         #: the job handlers of the cluster, or None
         self.group = None
         self.handle = self.commands.handle
@@ -137,6 +137,7 @@ class Handler:
         Take over what the last one left, then serve.
         """
         await self.bus.connect()
+        self._beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         if self.store.shared:
             await self._lead()
         # hear returns before anything is sent
@@ -151,11 +152,7 @@ class Handler:
         self.group = salt.job_handler.postgres.Group(self.store, self.master)
         self.handle = self.group.relay
         await self._open_socket()
-        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
-        try:
-            await self.group.lead()
-        finally:
-            beating.cancel()
+        await self.group.lead()
         log.info("This master leads the queue of the cluster")
 
     async def _handle(self, request):
@@ -170,7 +167,6 @@ class Handler:
         Take over what the last one left, and open the socket.
         """
         self.report.register(self.opts)
-        self.beat()
         kept = self.store.get_meta("kept") or {}
         restarted = kept.get("master") not in (None, self.master)
         section = self.store.get_meta("section")
@@ -202,7 +198,7 @@ class Handler:
         """
         parts = []
         if self.group is not None:
-            parts = [self.group.serve(self.handle), self._every(1, self.group.sign)]
+            parts = [self.group.serve(self.handle), self._every(1, self.store.sign)]
         await asyncio.gather(
             *parts,
             self.maintenance.listen(),
@@ -210,7 +206,6 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
-            self._every(BEAT_SECONDS, self.beat),
         )
 
     async def _every(self, seconds, function):

@@ -556,12 +556,12 @@ class Store:
     # What the job handler does
     # ------------------------------------------------------------------
 
-    def waiting(self):
+    def values(self, column, state):
         """
-        Return the numbers of the jobs that wait.
+        Return a list of one value of each job in a state.
         """
-        rows = self.db.execute("SELECT seq FROM jobs WHERE state = 'queued'")
-        return [seq for (seq,) in rows]
+        rows = self.db.execute(f"SELECT {column} FROM jobs WHERE state = ?", (state,))
+        return [value for (value,) in rows]
 
     def jobs(self, state, seqs=None):
         """
@@ -688,20 +688,6 @@ class Store:
                 ),
             ):
                 self.db.executemany(statement, rows)
-
-    def settle(self):
-        """
-        End the jobs of which nothing is out, as far as a restart kept that from being
-        written down.
-        """
-        with self.writing():
-            self.db.execute(
-                "DELETE FROM ended WHERE jid NOT IN (SELECT jid FROM waves)"
-            )
-            self.db.execute(
-                "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
-                " WHERE state = 'running' AND seq NOT IN (SELECT seq FROM waves)"
-            )
 
     def failed(self, wave, seq, minions, waves):
         """

@@ -401,7 +401,7 @@ def test_one_of_many_leads(setup, monkeypatch):
         assert sum(leads) == 1
         leader = stores.pop(leads.index(True))
         # who leads goes on to do so
-        leader.sign(names[leader])
+        leader.sign()
         assert not any(store.lead(names[store]) for store in stores)
         leader.close()
         now = time.monotonic() + 60
@@ -464,7 +464,7 @@ def test_leader_that_takes_over_for_long(stores, monkeypatch):
     first, second = stores
     later(monkeypatch, 30)
     assert not second.lead("second")
-    first.sign("first")
+    first.sign()
     assert not second.lead("second")
     later(monkeypatch, 4)
     assert not second.lead("second")
@@ -511,7 +511,7 @@ def test_masters_with_the_same_id(stores, setup):
     first, _ = stores
     twin = salt.job_handler.postgres.connect({**setup.opts, "id": "a"}, 5)
     assert not twin.lead("twin")
-    first.sign("first")
+    first.sign()
     with pytest.raises(salt.job_handler.store.StoreError, match="the id a leads"):
         twin.lead("twin")
     assert twin.lead("first")
