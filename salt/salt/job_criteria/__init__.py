@@ -61,6 +61,8 @@ def text(value):
     """
     if isinstance(value, str) and value.isprintable():
         return value
+    if value is None:
+        return ""
     # neither half of a surrogate pair, which msgpack refuses, nor NUL, as PostgreSQL does
     return str(value).encode(errors="replace").decode().replace("\0", "?")
 

@@ -49,7 +49,7 @@ LEADER_SECONDS = 5
 
 #: The first sign of life holds for so many seconds, as the leader takes over what is in
 #: the store.
-START_SECONDS = 60
+START_SECONDS = 30
 
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10

@@ -459,10 +459,10 @@ def later(monkeypatch, seconds):
 @needs_postgresql
 def test_leader_that_takes_over_for_long(stores, monkeypatch):
     """
-    It has a minute for what is in the store, and gives a sign each second after that.
+    It has half a minute for what is in the store, and gives a sign each second after that.
     """
     first, second = stores
-    later(monkeypatch, 30)
+    later(monkeypatch, 20)
     assert not second.lead("second")
     first.sign()
     assert not second.lead("second")
