@@ -170,12 +170,14 @@ class Dispatcher:
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
             self.queue.count_again(row[2], info, row[7])
+        self.store.keep_lead()
         running = set(self.store.values("jid", "running"))
         self.store.progress((), (), running - self._open)
         self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
         self.leases.doubt()
+        self.store.keep_lead()
         if wait:
             self.store.put_meta("connected_at", now + wait)
         self.connected_at = min(

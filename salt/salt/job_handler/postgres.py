@@ -47,8 +47,8 @@ ELECTION_SECONDS = 1
 #: transaction in which nothing happens for so long is ended as well.
 LEADER_SECONDS = 5
 
-#: The first sign of life holds for so many seconds, as the leader takes over what is in
-#: the store.
+#: While a leader takes over what is in the store, each sign of life holds for so many
+#: seconds.
 START_SECONDS = 30
 
 #: How long a request may wait for the leader, in seconds.
@@ -344,11 +344,20 @@ class PostgresStore(salt.job_handler.store.Store):
             }
         )
 
-    def sign(self):
+    def keep_lead(self):
+        """
+        Write a sign of life of a leader that takes over what is in the store.
+        """
+        if self._sign is not None:
+            self.sign(START_SECONDS)
+
+    def sign(self, seconds=None):
         """
         Write a sign of life of the leader.
+
+        :param int seconds: for how many seconds it holds, if not for as long as ever
         """
-        packed = self._new_sign(LEADER_SECONDS)
+        packed = self._new_sign(seconds or LEADER_SECONDS)
         row = self.db.execute(
             "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
             (packed, self._sign),

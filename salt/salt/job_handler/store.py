@@ -358,6 +358,12 @@ class Store:
     def _begin(self):
         self.db.execute("BEGIN IMMEDIATE")
 
+    def keep_lead(self):
+        """
+        Say that the job handler is still taking over what is here: if other masters have
+        the store as well, they wait for that.
+        """
+
     def replaced(self):
         """
         Return whether the database was moved away, or another one is in its place.

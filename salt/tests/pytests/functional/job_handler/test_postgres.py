@@ -464,6 +464,11 @@ def test_leader_that_takes_over_for_long(stores, monkeypatch):
     first, second = stores
     later(monkeypatch, 20)
     assert not second.lead("second")
+    first.keep_lead()
+    later(monkeypatch, 20)
+    assert not second.lead("second")
+    later(monkeypatch, 20)
+    assert not second.lead("second")
     first.sign()
     assert not second.lead("second")
     later(monkeypatch, 4)
