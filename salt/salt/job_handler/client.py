@@ -40,7 +40,7 @@ _ASK_SECONDS = 5
 #: The name of the error that refuses a job.
 REFUSED = "JobQueueFullError"
 
-_QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
+QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
 
 
 def me():
@@ -425,7 +425,7 @@ class QueuedJob:
         :param dict raw: an event
         :return: whether it was
         """
-        found = _QUEUE_TAG.match(raw["tag"])
+        found = QUEUE_TAG.match(raw["tag"])
         if found is None or found.group(1) != self.jid:
             return False
         data, kind = raw["data"], found.group(2)

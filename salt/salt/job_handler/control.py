@@ -135,14 +135,14 @@ async def _read(reader):
     return salt.payload.loads(await reader.readexactly(length))
 
 
-async def ask(opts, request, timeout):
+async def ask(opts, request, timeout, patient=False):
     """
     Send a request to the job handler and return its reply.
 
-    :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds. One that
-        hangs is not waited for
+    :param bool patient: whether to wait for one that hangs
+    :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds
     """
-    if not alive(opts):
+    if not (patient or alive(opts)):
         raise JobHandlerUnavailable("The job handler does not run, or hangs", True)
     writer = None
     packed = _pack(request)
@@ -172,11 +172,11 @@ async def ask(opts, request, timeout):
 
 def ask_sync(opts, request, timeout=10):
     """
-    Do the same as :func:`ask`, for callers without an event loop.
+    Do the same as :func:`ask`, for callers without an event loop, who can wait.
     """
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(ask(opts, request, timeout))
+        return loop.run_until_complete(ask(opts, request, timeout, patient=True))
     finally:
         loop.close()
 
@@ -376,7 +376,10 @@ class Commands:
         Serve a request of the private socket.
         """
         jid = request.get("jid", "-")
-        if not isinstance(jid, str) or not 0 < len(jid) <= 100:
+        if request["cmd"] == "submitted":
+            # a caller may choose any
+            request["jid"] = str(jid)
+        elif not isinstance(jid, str) or not 0 < len(jid) <= 100:
             raise SaltInvocationError(
                 "Give a job id as salt-run jobs.list_jobs shows it."
             )
@@ -440,8 +443,8 @@ class Commands:
             rules.pause({**rule, "until": self.clock() + seconds})
         else:
             rules.pause(rule)
-        await self.dispatcher.resolve_rules()
         self.dispatcher.keep_orders()
+        await self.dispatcher.resolve_rules()
         return {"paused": request["paused"]}
 
     async def cmd_cancel(self, request):

@@ -44,12 +44,20 @@ CALLERS = 500
 NAMED = 5000
 
 
-def narrow(load, minions):
+def narrow(load, minions, excluded=()):
     """
     Return the load that reaches only these minions of a job.
 
     :param dict load: the load for all minions of the job
+    :param excluded: its other minions, if that is all who do not get it now
+    :return: a copy with a list as its target, or ``* and not L@...`` where that is
+        shorter: a list of nearly all minions is too large for the bus
     """
+    whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
+    if excluded and whole and sum(map(len, excluded)) < sum(map(len, minions)):
+        if not any(set(" \t\r\n(),") & set(minion) for minion in excluded):
+            tgt = "* and not L@{}".format(",".join(sorted(excluded)))
+            return {**load, "tgt": tgt, "tgt_type": "compound"}
     ret = {**load, "tgt": list(minions), "tgt_type": "list"}
     if ret.get("delimiter", DEFAULT_TARGET_DELIM) == DEFAULT_TARGET_DELIM:
         ret.pop("delimiter", None)
@@ -89,12 +97,18 @@ class Bus:
         for _, opts in iter_transport_opts(self.opts):
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
-    async def publish(self, load):
+    async def publish(self, load, minions=None):
         """
         Publish a load as ``ClearFuncs.publish`` would.
+
+        :param list minions: the ids of its minions, which other masters of a cluster
+            can't always tell from its target
         """
+        data = dict(load)
+        if minions is not None and self.opts.get("cluster_id"):
+            data["minions"] = minions
         await self.event.fire_event_async(
-            dict(load), salt.utils.event.tagify([load["jid"], "publish"], "job")
+            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
         )
         await asyncio.gather(
             *[channel.publish(dict(load)) for channel in self.channels]
@@ -253,7 +267,7 @@ class Dispatcher:
                     load = narrow(load, owing)
                 log.info("Publishing job %s, which may not have been sent", jid)
                 try:
-                    await self.bus.publish(load)
+                    await self.bus.publish(load, owing)
                 except Exception:  # pylint: disable=broad-except
                     log.exception("Job %s could not be published", jid)
                     self.queue.hold(self.clock())
@@ -401,7 +415,8 @@ class Dispatcher:
         if isinstance(action, Discard):
             return await self._discard(action)
         job, minions, excluded = action.job, action.minions, action.excluded
-        whole = job.fixed or not (action.rest or job.waves or excluded)
+        once = not (action.rest or job.waves)
+        whole = job.fixed or (once and not excluded)
         load = wave = None
 
         def write():
@@ -418,9 +433,9 @@ class Dispatcher:
                 await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
             if not whole:
-                load = narrow(load, minions)
+                load = narrow(load, minions, excluded if once else ())
             try:
-                await self.bus.publish(load)
+                await self.bus.publish(load, minions)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)

@@ -76,8 +76,8 @@ class Maintenance:
         self.client = None
         self._lost = False
         self._peer_jobs = collections.OrderedDict()
-        # the peers of a cluster that have a queue each
-        self._peers = bool(self.opts.get("cluster_id") and not dispatcher.store.shared)
+        # in a shared queue as well, they publish what could not be written there
+        self._peers = bool(self.opts.get("cluster_id"))
 
     # ------------------------------------------------------------------
     # Listening
@@ -183,14 +183,14 @@ class Maintenance:
         """
         jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
-            # packed, as they may be many
+            # packed, as they may be many. The job handler of that master names them again
             self._peer_jobs[jid] = salt.job_handler.store.pack(minions)
             if len(self._peer_jobs) > _PEER_JOBS:
                 self._peer_jobs.popitem(last=False)
             return
         if data.get("tgt_type") == "list":
             minions = data.get("tgt")
-        elif jid in self._peer_jobs:
+        elif minions is None and jid in self._peer_jobs:
             minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
         own = self.dispatcher.has(jid) or salt.job_handler.is_question(jid)
         exempt = salt.job_handler.handover.exempt(

@@ -311,14 +311,17 @@ class PostgresStore(salt.job_handler.store.Store):
         if sign != before:
             since = time.monotonic()
             self._seen = sign, since
-        # the process of this master before this one has ended
-        if sign and leader["name"] != name:
-            if before and sign != before and leader["id"] == self.id:
+        # an earlier version had neither
+        seconds = leader.get("seconds", LEADER_SECONDS)
+        # the process of this master before this one has ended. If it did so while it
+        # took over, another master is to try
+        if sign and (leader["name"] != name or seconds == START_SECONDS):
+            if before and sign != before and leader.get("id") == self.id:
                 raise salt.job_handler.store.StoreError(
                     f"Another master with the id {self.id} leads the queue: give each"
                     " master of the cluster an id of its own."
                 )
-            if time.monotonic() - since < leader["seconds"]:
+            if time.monotonic() - since < seconds:
                 return False
         self._leads_as = name
         packed = self._new_sign(START_SECONDS)

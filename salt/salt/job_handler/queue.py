@@ -666,6 +666,10 @@ class Queue:
         try:
             decision = self.criteria.decide(job, now)
             if decision.minions is not None:
+                # a module may give them in any form, and not each can be stored
+                decision = decision._replace(
+                    minions=list(decision.minions), excluded=dict(decision.excluded)
+                )
                 self._check(job, decision)
             self.failing = False
             return decision

@@ -61,8 +61,8 @@ def test_minion_at_its_limit_is_left_out(setup):
     answer, left_out = asyncio.run(run())
     expected = {"m00": "the minion has 2 of 2 slots occupied"}
     assert answer["load"]["job_handler"]["excluded"] == left_out == expected
-    assert setup.bus.published[-1]["tgt"] == MINIONS[1:5]
-    assert setup.bus.published[-1]["tgt_type"] == "list"
+    assert setup.bus.published[-1]["tgt"] == "* and not L@m00"
+    assert setup.bus.published[-1]["tgt_type"] == "compound"
     assert setup.bus.data("3", "excluded")[0]["excluded"] == expected
 
 
@@ -120,17 +120,25 @@ def test_minions_with_resources(setup, resources):
 
 
 @pytest.mark.parametrize(
-    "load",
+    "load, excluded, expected",
     [
-        {"tgt": "*", "tgt_type": "glob"},
-        {"tgt": "os:x", "tgt_type": "grain", "delimiter": ":"},
-        {"tgt": ["a", "b"], "tgt_type": "list"},
+        ({"tgt": "*", "tgt_type": "glob"}, {"c": ""}, ("* and not L@c", "compound")),
+        ({"tgt": "*"}, {"c": "", "b": ""}, ("* and not L@b,c", "compound")),
+        ({"tgt": "*", "tgt_type": "glob"}, {}, (["aaa"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, {"b c": ""}, (["aaa"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, {"long": ""}, (["aaa"], "list")),
+        (
+            {"tgt": "os:x", "tgt_type": "grain", "delimiter": ":"},
+            {"b": ""},
+            (["aaa"], "list"),
+        ),
+        ({"tgt": ["aaa", "b"], "tgt_type": "list"}, {}, (["aaa"], "list")),
     ],
 )
-def test_targets(load):
+def test_targets(load, excluded, expected):
     before = dict(load)
-    found = salt.job_handler.dispatch.narrow(load, ["a"])
-    assert found == {"tgt": ["a"], "tgt_type": "list"}
+    found = salt.job_handler.dispatch.narrow(load, ["aaa"], excluded)
+    assert (found["tgt"], found["tgt_type"], "delimiter" in found) == (*expected, False)
     assert load == before
 
 
@@ -435,6 +443,35 @@ def test_reason_that_can_not_be_stored(setup, reason, what):
         answer = await setup.publish("1", ["m00", "m01"])
         salt.payload.dumps(answer, use_bin_type=True)
         salt.payload.dumps(setup.bus.data("1", what), use_bin_type=True)
+        await setup.publish("2", ["m02"])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert {jid for jid, _ in setup.bus.jobs()} == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        salt.job_criteria.publish(frozenset(["m00", "m01"])),
+        salt.job_criteria.publish({"m00": 1, "m01": 1}.keys()),
+        salt.job_criteria.publish({"m01"}, {"m00": "left out"}.items()),
+        salt.job_criteria.publish(["m01"], ["m00"]),
+        salt.job_criteria.publish(5),
+    ],
+)
+def test_decision_that_can_not_be_stored(setup, decision):
+    """
+    A criteria module gives minions in any form, or ones that are none: that is its failure.
+    """
+
+    async def run():
+        handler = await setup.start()
+        decide = handler.queue.criteria.decide
+        handler.queue.criteria.decide = lambda job, now: (
+            decision if job.jid == "1" else decide(job, now)
+        )
+        await setup.publish("1", ["m00", "m01"])
         await setup.publish("2", ["m02"])
         await setup.tick(1)
 

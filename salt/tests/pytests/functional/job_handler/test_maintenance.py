@@ -10,7 +10,7 @@ import pytest
 
 import salt.payload
 import salt.utils.event
-from tests.pytests.functional.job_handler.conftest import MINIONS, sqlite_only
+from tests.pytests.functional.job_handler.conftest import MINIONS
 from tests.support.mock import patch
 
 
@@ -234,7 +234,6 @@ def test_lost_bus(setup):
     assert asyncio.run(run()) == MINIONS[:3]
 
 
-@sqlite_only
 def test_peers_of_a_cluster(setup):
     """
     What they publish occupies slots here as well, for its list of minions or those of the
@@ -257,12 +256,17 @@ def test_peers_of_a_cluster(setup):
         hear("4", "publish", tgt="*")
         hear("5", "publish", tgt=["m02"], tgt_type="list", fun="test.ping")
         hear("6_0", "publish", tgt=["m03"], tgt_type="list")
+        hear("8", "new", minions=["m05", "m06"])
+        hear("8", "publish", tgt="* and not L@m06", minions=["m05"])
+        hear("9", "publish", tgt="*", minions=["m07"])
         await setup.publish("7", ["m04"])
         handler.leases.end("7", "m04")
         hear("7", "publish", tgt=["m04"], tgt_type="list")
         return dict(handler.leases.slots)
 
-    assert asyncio.run(run()) == {"m00": 1, "m01": 1}
+    assert asyncio.run(run()) == {"m00": 1, "m01": 1, "m05": 1, "m07": 1}
+    (published,) = setup.bus.data("7", "publish")
+    assert published["minions"] == ["m04"]
 
 
 def test_master_of_masters(setup):

@@ -478,6 +478,37 @@ def test_leader_that_takes_over_for_long(stores, monkeypatch):
 
 
 @needs_postgresql
+def test_leader_that_ends_while_it_takes_over(stores, monkeypatch):
+    """
+    Started again, it does not come before a master that may do better.
+    """
+    first, second = stores
+    later(monkeypatch, 12)
+    assert not first.lead("first")
+    later(monkeypatch, 31)
+    assert second.lead("second")
+    assert not first.lead("first")
+    # one that has taken over goes on at once
+    second.sign()
+    assert second.lead("second")
+
+
+@needs_postgresql
+def test_leader_of_an_earlier_version(setup, monkeypatch):
+    """
+    It leads as long as it gives signs of life.
+    """
+    store = salt.job_handler.postgres.connect({**setup.opts, "id": "b"}, 5)
+    row = salt.job_handler.store.pack({"name": "old", "at": 1.5})
+    insert = "INSERT INTO meta VALUES ('leader', ?)"
+    store.db.execute(insert, (row,))
+    assert not store.lead("name")
+    later(monkeypatch, 6)
+    assert store.lead("name")
+    store.close()
+
+
+@needs_postgresql
 def test_former_leader_writes_nothing(stores, monkeypatch):
     first, second = stores
     first.put_meta("name", "first")

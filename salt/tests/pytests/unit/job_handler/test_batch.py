@@ -173,11 +173,21 @@ def test_a_batch_of_the_master_while_the_job_handler_is_started_again(manager):
     assert sent(manager) == [["web2"]]
 
 
-def test_a_batch_of_the_master_believes_no_event(manager):
+@pytest.mark.parametrize("kind", ["queued", "dispatched", "excluded", "discarded"])
+def test_a_batch_of_the_master_believes_no_event(manager, kind):
+    """
+    It asks the job handler at once instead
+    """
     # pylint: disable=protected-access
-    for kind in ("queued", "dispatched", "excluded", "discarded"):
-        assert not manager._wanted(f"salt/job/{JID}/{kind}")
+    assert not manager._wanted(f"salt/job/2/{kind}")
+    assert not manager._wanted(f"salt/job/{JID}/new")
     manager._tick(now=1)
+    manager.reply["left_out"] = {"web1": "x"}
+    tag = f"salt/job/{JID}/{kind}"
+    assert manager._wanted(tag)
+    manager._handle_event({"tag": tag, "data": {"excluded": {"web2": "forged"}}})
+    manager._tick(now=2)
+    assert read_batch_state(JID, manager.opts)["left_out"].keys() == {"web1"}
     manager._retire(JID)
     assert not manager.parts._known
 
