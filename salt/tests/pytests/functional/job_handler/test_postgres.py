@@ -524,7 +524,8 @@ def test_former_leader_writes_nothing(stores, monkeypatch):
 def test_former_leader_publishes_nothing_again(setup):
     async def run():
         await setup.start()
-        setup.handler.store.lead("first")
+        assert setup.handler.store.lead("first")
+        setup.handler.store.sign()
         await setup.publish("1", ["m00"])
         await setup.stop()
         handler = await setup.start()
