@@ -59,7 +59,7 @@ class Dispatcher:
         self.rules = salt.job_handler.policy.Rules(rules or ())
         criteria = salt.job_criteria.capacity.Capacity(section, self.leases)
         self.queue = salt.job_handler.queue.Queue(criteria, self.leases, self.rules, section, None)
-        self.maintenance = salt.job_handler.maintenance.Maintenance(section, self)
+        self.maintenance = salt.job_handler.maintenance.Maintenance(self)
 
     def clock(self) -> float:
         """Say that no time passes."""
@@ -74,7 +74,8 @@ class Dispatcher:
         before = time.thread_time()
         # which looks for a rule as well
         self.queue.put(job)
-        action = next(self.queue.advance(0.0))
+        action = self.queue.advance(0.0)
+        self.queue.done(action, 0.0)
         seconds = time.thread_time() - before
         _hold(len(action.minions) == len(minions), "a decision left minions out")
         return seconds

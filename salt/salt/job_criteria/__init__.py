@@ -40,6 +40,48 @@ def is_count(value):
     return is_number(value) and isinstance(value, int)
 
 
+def is_text(value):
+    """
+    Return whether a setting is a text of at most 1000 characters: Python keeps many globs.
+    """
+    return isinstance(value, str) and len(value) <= 1000
+
+
+def given(settings):
+    """
+    Return the settings that are given: one that is None has its default.
+    """
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def text(value):
+    """
+    Return a value as a text that each database and each event can carry: a criteria module
+    may give any reason.
+    """
+    if isinstance(value, str) and value.isprintable():
+        return value
+    if value is None:
+        return ""
+    # neither half of a surrogate pair, which msgpack refuses, nor NUL, as PostgreSQL does
+    return str(value).encode(errors="replace").decode().replace("\0", "?")
+
+
+def errors(settings, kinds, of=""):
+    """
+    Yield a sentence for each setting that is wrong.
+
+    :param dict settings: those that are None have their default
+    :param dict kinds: for each name a function that says whether a value is right, and
+        what to write instead of another one
+    :param str of: of what these are the settings
+    """
+    for name, (accepts, instead) in kinds.items():
+        value = settings.get(name)
+        if value is not None and not accepts(value):
+            yield f"{name}{of} is {value!r:.100}: {instead}"
+
+
 def publish(minions, excluded=None):
     """
     Return the decision to publish to these minions. The others stay in the queue.

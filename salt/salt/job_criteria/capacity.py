@@ -162,12 +162,10 @@ def _errors(settings):
     """
     Yield a sentence for each setting that is wrong.
     """
-    wrong = set()
-    for name, kind in _OPTIONS.items():
-        accepts, instead = _KINDS[kind]
-        if settings.get(name) is not None and not accepts(settings[name]):
-            wrong.add(name)
-            yield f"{name} is {settings[name]!r}: {instead}"
+    kinds = {name: _KINDS[kind] for name, kind in _OPTIONS.items()}
+    found = list(salt.job_criteria.errors(settings, kinds))
+    yield from found
+    wrong = {error.partition(" ")[0] for error in found}
     if wrong.isdisjoint(("adaptive", "min_master_jobs", "max_master_jobs")):
         least = settings.get("min_master_jobs") or _DEFAULTS["min_master_jobs"]
         most = settings.get("max_master_jobs") or _MOST_ADAPTIVE

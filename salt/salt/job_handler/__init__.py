@@ -11,7 +11,8 @@ request to its last return:
    ``new`` in the store (:mod:`~salt.job_handler.store`). If the queue is full the
    request is refused, and leaves nothing behind: what is ``queued`` counts, by number
    and by bytes, a tenth is kept for root, and one user may have half. A second try with
-   the request id of the client gets the job of the first, for at least 15 minutes.
+   the request id of the client gets the job of the first, for at least 15 minutes; it is
+   refused if the first one has no job id after ten seconds.
    Functions in ``exempt``, such as ``test.ping``, are published at once, without a row
    and whatever ``fail_mode`` says. A row that stays ``new`` is dropped after ten
    minutes.
@@ -24,7 +25,8 @@ request to its last return:
    refused. A job can be taken back only before a wave of it was written, and a wave is
    written only while the job is ``queued``, so one of the two publishes it.
    ``fail_mode`` also decides if somebody else holds the database, and whether jobs wait
-   or go if the criteria module fails. What can't be written is refused.
+   or go if the criteria module fails. What can't be written is refused, and so is what
+   may have been written when the database was lost.
 3. In the queue (:mod:`~salt.job_handler.queue`) the highest priority goes first: 0,
    unless root asks for more, a rule says so, or an administrator. Within it flows, such
    as users, take turns. Small jobs may pass one that waits for room, whatever its
@@ -46,8 +48,7 @@ request to its last return:
    extend``), if that caller, a process on this machine, has ended (not with
    PostgreSQL), or if rules that have changed reject it. What went out in earlier waves
    goes on. The parts of a batch are rows of their own under one job id; a priority
-   holds for later parts too, and so does a cancel of the whole job, until the process
-   ends.
+   holds for later parts too, and so does a cancel of the whole job.
 5. Each return ends a lease, and makes room for the next wave, which with ``capacity``
    has a least size for as long as returns come (:mod:`~salt.job_handler.maintenance`).
    A minion that does not return within ``long_running``, or that starts, is asked what
@@ -56,10 +57,10 @@ request to its last return:
    until it returns, answers or starts. With the last lease the job is ``done``.
 
 One process has the queue (:mod:`~salt.job_handler.process`); with ``store: postgresql``
-that of one of the masters, whose name is a row there; the others pass requests on to
-it, and take over if it ends or hangs. Otherwise each master of a cluster has its own
-queue, and counts what the others publish. If the process ends, the next one takes over
-what is in the store, and asks all minions with leases what they run. A wave that may
+that of one of the masters, whose sign of life is a row there; the others pass requests
+on to it, and take over if it ends or hangs. Otherwise each master of a cluster has its
+own queue, and counts what the others publish. If the process ends, the next one takes
+over what is in the store, and asks all minions with leases what they run. A wave that may
 not have been sent is sent again under its job id, unless it is old or for minions with
 resources. After a restart of the master nothing that waits is published before minions
 had time to connect (30 seconds, 3 with PostgreSQL), but for new jobs whose callers
@@ -86,23 +87,12 @@ def enabled(opts):
 
 def is_question(jid):
     """
-    Return whether a job id belongs to a question of the job handler. Clients can't choose
-    such a job id.
+    Return whether a job id belongs to a question of the job handler, which asks minions
+    what they run. Clients can't choose such a job id, and the job cache knows none.
 
     :param str jid: the job id
     """
     return str(jid).endswith(QUESTION)
-
-
-def is_answer(opts, jid):
-    """
-    Return whether what a minion returns is an answer to the job handler, which asks
-    minions what they run. The job cache knows nothing of such questions.
-
-    :param dict opts: the master's options
-    :param str jid: the job id
-    """
-    return enabled(opts) and is_question(jid)
 
 
 def sentences(reasons):

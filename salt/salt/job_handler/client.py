@@ -40,7 +40,7 @@ _ASK_SECONDS = 5
 #: The name of the error that refuses a job.
 REFUSED = "JobQueueFullError"
 
-_QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
+QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
 
 
 def me():
@@ -254,17 +254,14 @@ async def forward(refused, ask, *args, **kwargs):
 
     async def again(exc):
         for _ in range(_TRIES):
-            if not exc.retry_after:
+            if not getattr(exc, "retry_after", 0):
                 break
             log.warning("The job waits: %s", exc)
             await asyncio.sleep(exc.retry_after)
             try:
                 return await ask(*args, **kwargs)
-            except JobQueueFullError as error:
-                exc = error
             except Exception as error:  # pylint: disable=broad-except
                 exc = error
-                break
         log.error("A job is not passed on: %s", exc)
         await refused({"return": str(exc), "retcode": 1, "success": False})
 
@@ -286,9 +283,8 @@ class Later:
     by one thread, which exists while there are any.
     """
 
-    def __init__(self, size=_MAX_LATER, tries=_TRIES):
+    def __init__(self, size=_MAX_LATER):
         self.size = size
-        self.tries = tries
         self.jobs = collections.deque()
         self._lock = threading.Lock()
         self._pid = None
@@ -299,9 +295,8 @@ class Later:
 
         :raises JobQueueFullError: if it is refused for good, or too many wait
         """
-        with self._lock:
-            first = not self.jobs
-        if first:
+        # one that has come later is not asked for before the others
+        if not self.jobs:
             try:
                 client.cmd_async(*args, **kwargs)
                 return
@@ -309,42 +304,29 @@ class Later:
                 if not exc.retry_after:
                     raise
                 log.warning("The job waits: %s", exc)
-                wait = exc.retry_after
-        else:
-            # not before those that were asked for before
-            wait = 0
         with self._lock:
             if len(self.jobs) >= self.size:
                 raise JobQueueFullError(
                     f"{self.size} jobs wait for a place in the master's queue already."
                 )
             self.jobs.append((client, args, kwargs))
-            if len(self.jobs) == 1:
-                if self._pid != os.getpid():
-                    # it may be told to end meanwhile
-                    self._pid = os.getpid()
-                    multiprocessing.util.Finalize(self, self.lose, exitpriority=1)
-                threading.Thread(target=self._run, args=(wait,), daemon=True).start()
+            if len(self.jobs) > 1:
+                return
+        if self._pid != os.getpid():
+            # it may be told to end meanwhile
+            self._pid = os.getpid()
+            multiprocessing.util.Finalize(self, self.lose, exitpriority=1)
+        threading.Thread(target=self._run, daemon=True).start()
 
-    def _run(self, wait):
-        tries = 1 if wait else 0
+    def _run(self):
         while True:
-            time.sleep(wait)
             client, args, kwargs = self.jobs[0]
-            wait = 0
             try:
                 # the client belongs to another thread
                 with type(client)(mopts=client.opts) as own:
-                    own.cmd_async(*args, **kwargs)
-            except JobQueueFullError as exc:
-                tries += 1
-                if exc.retry_after and tries < self.tries:
-                    wait = exc.retry_after
-                    continue
+                    persist(own.cmd_async, *args, **kwargs)
+            except Exception as exc:  # pylint: disable=broad-except
                 log.error("The job %s is given up: %s", args, exc)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The job %s is given up", args)
-            tries = 0
             with self._lock:
                 self.jobs.popleft()
                 if not self.jobs:
@@ -443,7 +425,7 @@ class QueuedJob:
         :param dict raw: an event
         :return: whether it was
         """
-        found = _QUEUE_TAG.match(raw["tag"])
+        found = QUEUE_TAG.match(raw["tag"])
         if found is None or found.group(1) != self.jid:
             return False
         data, kind = raw["data"], found.group(2)
@@ -622,9 +604,8 @@ class Parts:
     The parts of the batches that the master drives: those that the job handler has not
     sent yet, those that it refused, and the minions that do not get theirs.
 
-    The job handler is asked how far they are. An event of its own is only a reason to ask
-    at once, so one that is missed, or forged, changes nothing. What was refused is kept in
-    the state of the batch, as the master may be started again.
+    The job handler is asked how far they are, and its events are not believed. What was
+    refused is kept in the state of the batch, as the master may be started again.
 
     :param dict opts: the master's options
     :param callable publish: publishes a part, given the state of its batch and its minions
@@ -637,27 +618,9 @@ class Parts:
         # {job id: (when it was asked about, whether it waits, since when nobody answers)}
         self._known = {}
 
-    def hear(self, tag):
-        """
-        Ask at once about the job of an event of the job handler.
-
-        :return: whether the event is one
-        """
-        found = _QUEUE_TAG.match(tag)
-        if found:
-            self.look(found.group(1))
-        return bool(found)
-
-    def look(self, jid):
-        """
-        Ask at once about a job.
-        """
-        if jid in self._known:
-            self._known[jid] = (float("-inf"), *self._known[jid][1:])
-
     def forget(self, jid):
         """
-        A batch has ended.
+        A batch has ended, or a part of it was published: what is known is old.
         """
         self._known.pop(jid, None)
 

@@ -12,6 +12,7 @@ import logging
 import os
 import stat
 
+import salt.job_criteria
 import salt.job_handler.leases
 import salt.job_handler.policy
 import salt.job_handler.postgres
@@ -79,7 +80,7 @@ def settings(opts):
 
     :param dict opts: the master's options
     """
-    return {**DEFAULTS, **(opts.get("rate_limiting") or {})}
+    return {**DEFAULTS, **salt.job_criteria.given(opts.get("rate_limiting") or {})}
 
 
 def public(section):
@@ -120,18 +121,14 @@ def errors(opts):
 
 
 def _errors(opts, section):
-    ret = [
-        f"{name} is {section[name]!r}: {instead}"
-        for name, (accepts, instead) in _KINDS.items()
-        if name in section and not accepts(section[name])
-    ]
+    ret = list(salt.job_criteria.errors(section, _KINDS))
     if section.get("store") == "postgresql":
         ret += salt.job_handler.postgres.errors(section)
         if not opts.get("cluster_id"):
             ret.append(
                 "store is 'postgresql': this is for clusters, so set cluster_id."
             )
-    ret += salt.job_handler.policy.errors(section.get("rules", []))
+    ret += salt.job_handler.policy.errors(settings(opts)["rules"])
     name = section.get("criteria")
     if not isinstance(name, str) or not name:
         ret.append("criteria is missing: write the name of a criteria module.")
@@ -148,18 +145,12 @@ def _criteria_errors(opts, section):
     function = f"{name}.criteria"
     if function not in loader:
         path = (loader.file_mapping.get(name) or [""])[0]
-        if name in loader.missing_modules:
-            missing = loader.missing_modules[name]
-            if not isinstance(missing, BaseException):
-                missing = loader.missing_fun_string(function)
-            missing = str(missing).rstrip(".")
-            return [
-                f"the criteria module {name} can't be loaded: {missing}; see {path}."
-            ]
         if path:
-            return [
-                f"the criteria module {name} has no function criteria: add it to {path}."
-            ]
+            why = loader.missing_modules.get(name, "it has no function criteria")
+            if name in loader.missing_modules and not isinstance(why, BaseException):
+                why = loader.missing_fun_string(function)
+            why = str(why).rstrip(".")
+            return [f"the criteria module {name} can't be loaded: {why}; see {path}."]
         for folder in _site(opts):
             unsafe = _unsafe(opts, folder)
             names = [entry.partition(".")[0] for entry in os.listdir(folder)]
@@ -172,7 +163,7 @@ def _criteria_errors(opts, section):
             "criteria is {!r}: there is no such module with a function criteria; there"
             " are {}.".format(section["criteria"], ", ".join(known))
         ]
-    section = {**DEFAULTS, **section}
+    section = settings(opts)
     try:
         leases = salt.job_handler.leases.Leases()
         cls = type(loader[f"{name}.criteria"](section, leases))

@@ -21,6 +21,7 @@ import salt.job_handler.policy
 import salt.job_handler.store
 import salt.payload
 from salt.exceptions import SaltException, SaltInvocationError
+from salt.job_handler.policy import MAX_PRIORITY
 
 log = logging.getLogger(__name__)
 
@@ -42,11 +43,13 @@ MAX_PEERS = 1024
 #: times a second.
 ALIVE_SECONDS = 2
 
-#: The longest pause that has an end, in seconds
-MAX_PAUSE = 366 * 86400
-
-#: So many rules may pause jobs.
-MAX_PAUSES = 100
+#: What administrators may say: the least and the most, and which kind of number. A pause
+#: that has an end lasts at most a year.
+_NUMBERS = {
+    "limit": (1, 10**12, int),
+    "priority": (-MAX_PRIORITY, MAX_PRIORITY, int),
+    "seconds": (0, 366 * 86400, (int, float)),
+}
 
 
 class JobHandlerUnavailable(SaltException):
@@ -132,14 +135,14 @@ async def _read(reader):
     return salt.payload.loads(await reader.readexactly(length))
 
 
-async def ask(opts, request, timeout):
+async def ask(opts, request, timeout, patient=False):
     """
     Send a request to the job handler and return its reply.
 
-    :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds. One that
-        hangs is not waited for
+    :param bool patient: whether to wait for one that hangs
+    :raises JobHandlerUnavailable: if there is none within ``timeout`` seconds
     """
-    if not alive(opts):
+    if not (patient or alive(opts)):
         raise JobHandlerUnavailable("The job handler does not run, or hangs", True)
     writer = None
     packed = _pack(request)
@@ -162,33 +165,20 @@ async def ask(opts, request, timeout):
     finally:
         if writer is not None:
             writer.close()
-    return _checked(reply)
+    if "error" in reply:
+        raise JobHandlerUnavailable(reply["error"])
+    return reply
 
 
 def ask_sync(opts, request, timeout=10):
     """
-    Do the same as :func:`ask`, for callers without an event loop.
+    Do the same as :func:`ask`, for callers without an event loop, who can wait.
     """
+    loop = asyncio.new_event_loop()
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(timeout)
-            sock.connect(path(opts))
-            with sock.makefile("rwb") as stream:
-                stream.write(_pack(request))
-                stream.flush()
-                length = _LENGTH.unpack(stream.read(_LENGTH.size))[0]
-                reply = salt.payload.loads(stream.read(length))
-    except (OSError, struct.error) as exc:
-        raise JobHandlerUnavailable(
-            f"The job handler does not answer: {exc!r}"
-        ) from exc
-    return _checked(reply)
-
-
-def _checked(reply):
-    if "error" in reply:
-        raise JobHandlerUnavailable(reply["error"])
-    return reply
+        return loop.run_until_complete(ask(opts, request, timeout, patient=True))
+    finally:
+        loop.close()
 
 
 # ----------------------------------------------------------------------
@@ -286,24 +276,10 @@ def _is_trusted(sock):
     return _PEER.unpack(peer)[1] in (0, os.geteuid())
 
 
-@contextlib.contextmanager
-def _in_time(writer):
-    """
-    Drop the peer if this takes too long.
-    """
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(PEER_SECONDS, writer.transport.abort)
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 async def _serve_peer(handle, reader, writer):
     try:
         while True:
-            with _in_time(writer):
-                request = await _read(reader)
+            request = await asyncio.wait_for(_read(reader), PEER_SECONDS)
             try:
                 reply = await handle(request)
             except SaltException as exc:
@@ -311,10 +287,9 @@ async def _serve_peer(handle, reader, writer):
             except Exception as exc:  # pylint: disable=broad-except
                 log.exception("The job handler failed on a request")
                 reply = {"error": f"{exc.__class__.__name__}: {exc}"}
-            with _in_time(writer):
-                writer.write(_pack(reply))
-                await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+            writer.write(_pack(reply))
+            await asyncio.wait_for(writer.drain(), PEER_SECONDS)
+    except (asyncio.IncompleteReadError, asyncio.TimeoutError, ConnectionError):
         # the peer is done, or too slow
         pass
     except Exception:  # pylint: disable=broad-except
@@ -363,44 +338,20 @@ async def serve(opts, handle):
 # ----------------------------------------------------------------------
 
 
-def check_pause(seconds):
+def check_number(name, value):
     """
-    :raises SaltInvocationError: unless a pause may last so many seconds
+    Check what an administrator says.
+
+    :param str name: ``limit``, ``priority`` or ``seconds``
+    :raises SaltInvocationError: unless it is such a number
     """
-    number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= MAX_PAUSE:
+    least, most, kind = _NUMBERS[name]
+    number = isinstance(value, kind) and not isinstance(value, bool)
+    if not (number and least <= value <= most):
+        whole = "whole " if kind is int else ""
         raise SaltInvocationError(
-            f"Give seconds from 0 to {MAX_PAUSE}, which is a year; 0 has no end."
+            f"Give {name}: a {whole}number from {least} to {most}."
         )
-
-
-def check_priority(priority):
-    """
-    :raises SaltInvocationError: unless this is a priority
-    """
-    if not salt.job_handler.policy.is_priority(priority):
-        most = salt.job_handler.policy.MAX_PRIORITY
-        raise SaltInvocationError(
-            f"Give a priority that is a whole number from {-most} to {most}."
-        )
-
-
-def check_jid(jid):
-    """
-    :raises SaltInvocationError: unless this may be a job id
-    """
-    if not isinstance(jid, str) or not 0 < len(jid) <= 100:
-        raise SaltInvocationError("Give a job id as salt-run jobs.list_jobs shows it.")
-
-
-def check_limit(limit):
-    """
-    :raises SaltInvocationError: unless this is None, or so many jobs may be listed
-    """
-    if limit is None:
-        return
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit < 10**12:
-        raise SaltInvocationError("Give a limit that is a whole number above 0.")
 
 
 class Commands:
@@ -424,15 +375,18 @@ class Commands:
         """
         Serve a request of the private socket.
         """
-        if "jid" in request:
-            check_jid(request["jid"])
+        jid = request.get("jid", "-")
+        if request["cmd"] == "submitted":
+            # a caller may choose any
+            request["jid"] = str(jid)
+        elif not isinstance(jid, str) or not 0 < len(jid) <= 100:
+            raise SaltInvocationError(
+                "Give a job id as salt-run jobs.list_jobs shows it."
+            )
         return await getattr(self, f"cmd_{request['cmd']}")(request)
 
     async def cmd_submitted(self, request):
-        return await self.dispatcher.submitted(request["seq"])
-
-    async def cmd_ping(self, request):
-        return {}
+        return await self.dispatcher.submitted(request["seq"], request["jid"])
 
     async def cmd_check(self, request):
         fun = request["fun"]
@@ -453,9 +407,7 @@ class Commands:
         return self.report.words(self.clock())
 
     async def cmd_list(self, request):
-        limit = request.get("limit")
-        check_limit(limit)
-        return {"jobs": self.report.jobs(self.clock(), limit)}
+        return {"jobs": self.report.jobs(self.clock(), request.get("limit"))}
 
     async def cmd_show(self, request):
         return self.report.show(request["jid"], self.clock())
@@ -472,47 +424,27 @@ class Commands:
     async def cmd_order(self, request):
         priority, held = request.get("priority"), request.get("held")
         if priority is not None:
-            check_priority(priority)
-        if held is not None and not isinstance(held, bool):
+            check_number("priority", priority)
+        if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
-        count = self.queue.order(request["jid"], priority, held)
+        count = self.queue.order(request["jid"], priority, held, None)
         self.dispatcher.keep_orders()
         return {"minions": count}
 
     async def cmd_pause(self, request):
-        seconds, rule = request.get("seconds"), request.get("rule")
-        if seconds is not None:
-            check_pause(seconds)
-        rules = self.queue.rules
-        if rule:
-            rule = {**rule, "action": "pause"}
-            errors = list(salt.job_handler.policy.errors([rule]))
-            if errors:
-                raise SaltInvocationError(errors[0])
-            if request["paused"] and seconds is not None:
-                rule["until"] = self.clock() + seconds
-            others = [
-                one
-                for one in rules.pauses
-                if {**one, "until": 0} != {**rule, "until": 0}
-            ]
-            if request["paused"]:
-                if len(others) >= MAX_PAUSES:
-                    raise SaltInvocationError(
-                        f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
-                    )
-                others.append(rule)
-            rules.pauses = others
-            rules.refresh()
-            await self.dispatcher.resolve_rules()
+        seconds, rules = request.get("seconds", 0), self.queue.rules
+        check_number("seconds", seconds)
+        rule = {**(request.get("rule") or {}), "action": "pause"}
+        for error in salt.job_handler.policy.errors([rule]):
+            raise SaltInvocationError(error)
+        if not request["paused"]:
+            rules.resume(rule)
+        elif seconds:
+            rules.pause({**rule, "until": self.clock() + seconds})
         else:
-            self.queue.paused_until = float("inf") if request["paused"] else None
-            if request["paused"] and seconds is not None:
-                self.queue.paused_until = self.clock() + seconds
-            if not request["paused"]:
-                rules.pauses = []
-                rules.refresh()
+            rules.pause(rule)
         self.dispatcher.keep_orders()
+        await self.dispatcher.resolve_rules()
         return {"paused": request["paused"]}
 
     async def cmd_cancel(self, request):

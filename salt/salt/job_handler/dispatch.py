@@ -15,7 +15,7 @@ import salt.job_handler.queue
 import salt.job_handler.store
 import salt.utils.event
 from salt.defaults import DEFAULT_TARGET_DELIM
-from salt.job_handler.queue import Discard
+from salt.job_handler.queue import GONE, Discard
 from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
@@ -40,38 +40,25 @@ RESEND_SECONDS = 60
 #: In each step so many callers are looked after.
 CALLERS = 500
 
-#: Of so many jobs it is remembered that they were cancelled.
-CANCELLED = 1000
-
 #: An event names at most so many minions: the bus trims what is too large.
 NAMED = 5000
 
-#: A worker hands a job over within so many seconds, or never.
-NEW_SECONDS = 600
 
-
-def narrow(load, minions, excluded, partial):
+def narrow(load, minions, excluded=()):
     """
-    Return the load that reaches these minions of a job.
+    Return the load that reaches only these minions of a job.
 
     :param dict load: the load for all minions of the job
-    :param list minions: the minions that are to get it
-    :param excluded: the minions that are left out
-    :param bool partial: whether others of its minions get it before or later
-    :return: ``load`` itself, or a copy whose target is a list, or ``* and not L@...`` if
-        that is shorter
+    :param excluded: its other minions, if that is all who do not get it now
+    :return: a copy with a list as its target, or ``* and not L@...`` where that is
+        shorter: a list of nearly all minions is too large for the bus
     """
-    if not excluded and not partial:
-        return load
-    ret = dict(load)
     whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
-    left_out = sum(map(len, excluded))
-    if whole and not partial and left_out < sum(map(len, minions)):
+    if excluded and whole and sum(map(len, excluded)) < sum(map(len, minions)):
         if not any(set(" \t\r\n(),") & set(minion) for minion in excluded):
-            ret["tgt"] = "* and not L@{}".format(",".join(sorted(excluded)))
-            ret["tgt_type"] = "compound"
-            return ret
-    ret["tgt"], ret["tgt_type"] = list(minions), "list"
+            tgt = "* and not L@{}".format(",".join(sorted(excluded)))
+            return {**load, "tgt": tgt, "tgt_type": "compound"}
+    ret = {**load, "tgt": list(minions), "tgt_type": "list"}
     if ret.get("delimiter", DEFAULT_TARGET_DELIM) == DEFAULT_TARGET_DELIM:
         ret.pop("delimiter", None)
     return ret
@@ -115,7 +102,7 @@ class Bus:
         Publish a load as ``ClearFuncs.publish`` would.
 
         :param list minions: the ids of its minions, which other masters of a cluster
-            can't tell from the target of a wave
+            can't always tell from its target
         """
         data = dict(load)
         if minions is not None and self.opts.get("cluster_id"):
@@ -162,6 +149,8 @@ class Dispatcher:
         self.connected_at = 0
         self.lock = asyncio.Lock()
         self._wake = asyncio.Event()
+        #: say that there may be something to do
+        self.wake = self._wake.set
         # how many wait for the lock who do not wait for the whole queue
         self._hurry = 0
         # {wave: (its job, when it was published)}
@@ -170,12 +159,10 @@ class Dispatcher:
         self._unsent = []
         # jobs with waves in the store
         self._open = set()
-        # the last jobs that were cancelled: later parts of a batch are as well
-        self._cancelled = collections.OrderedDict()
         # {number: (job, when its caller was told last)}
         self._callers = collections.OrderedDict()
 
-    def is_open(self, jid):
+    def has(self, jid):
         """
         Return whether waves of a job are in the store.
         """
@@ -192,22 +179,25 @@ class Dispatcher:
         :param int wait: how many seconds minions need to find the master, 0 if they have
         """
         now = self.clock()
-        self.store.settle()
         sent = collections.Counter()
-        for row in self.store.waves():
+        for row, info in self.store.waves():
             self._recover_wave(row, now)
             sent[row[1]] += len(row[7])
-            self.queue.count_again(row[2], self.store.info_of(row[1]), row[7])
+            self.queue.count_again(row[2], info, row[7])
+        self.store.keep_lead()
+        running = set(self.store.values("jid", "running"))
+        self.store.progress((), (), running - self._open)
         self.take_direct()
         self._set_unsent(self._unsent)
         # returns may have come while nobody listened
         self.leases.doubt()
+        self.store.keep_lead()
         if wait:
             self.store.put_meta("connected_at", now + wait)
         self.connected_at = min(
             self.store.get_meta("connected_at", 0), now + max(RECONNECT_SECONDS)
         )
-        for row in self.store.queued():
+        for row in self.store.jobs("queued"):
             job = self._job(row)
             job.not_before = self.connected_at
             # its caller knows that it waits
@@ -247,11 +237,11 @@ class Dispatcher:
         """
         Give leases to the minions of jobs that workers have published themselves.
         """
-        for row, minions in self.store.direct():
+        for row in self.store.jobs("direct"):
             job = self._job(row)
-            job.minions = minions
+            minions = job.minions = self.store.ids_of(job.seq)
             self.queue.adopt(job)
-            self.store.adopt(job.seq, job.cost)
+            self.store.wave(job, minions, {}, (), True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock())
             self._open.add(job.jid)
 
@@ -269,10 +259,12 @@ class Dispatcher:
         while self._unsent and self.queue.held_until is None:
             wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
-            load = self.store.load_of(seq) if owing else None
+            # a transaction makes sure that this master still leads
+            with self.store.writing():
+                load = self.store.load_of(seq) if owing else None
             if load is not None:
                 if not whole or len(owing) < len(minions):
-                    load = narrow(load, owing, (), True)
+                    load = narrow(load, owing)
                 log.info("Publishing job %s, which may not have been sent", jid)
                 try:
                     await self.bus.publish(load, owing)
@@ -306,18 +298,16 @@ class Dispatcher:
         """
         jobs = {}
         new = [seq for seq in seqs if self.queue.get(seq) is None]
-        for row in self.store.queued(new) if new else ():
+        for row in self.store.jobs("queued", new) if new else ():
             job = jobs[row[0]] = self._job(row)
             self.queue.counters["submitted"] += 1
             if not job.sync:
                 # a caller that waits prefers the answers of those who have connected
                 job.not_before = self.connected_at
-            # until it is taken out, which a step may come before
-            job.held = job.jid in self._cancelled
             self.queue.put(job)
         return jobs
 
-    async def submitted(self, seq):
+    async def submitted(self, seq, jid):
         """
         A worker has handed a job over.
 
@@ -327,23 +317,13 @@ class Dispatcher:
         job = self.queue.get(seq)
         if job is None:
             # a step was faster, and all of its minions have had their turn
-            left_out = self.store.left_out(self.store.jid_of(seq))
-            if not left_out:
-                return {}
-            return {
-                "job_handler": {
-                    "publication": seq,
-                    "waiting": 0,
-                    "state": "dispatched",
-                    "excluded": left_out,
-                }
-            }
-        if job.jid in self._cancelled:
-            await self.cancel(job.jid, None)
-        elif job.forced:
+            left_out = self.store.left_out(jid)
+            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
+            return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
+        if job.forced and not self.queue.is_cancelled(job):
             async with self.ahead():
-                for action in self.queue.force(job, self.clock()):
-                    await self.do(action)
+                if job in self.queue:
+                    await self.do(self.queue.force(job))
         else:
             begin = self.clock()
             await self.pump(PATIENCE_SECONDS)
@@ -367,12 +347,6 @@ class Dispatcher:
     # ------------------------------------------------------------------
     # Publishing
     # ------------------------------------------------------------------
-
-    def wake(self):
-        """
-        There may be something to do.
-        """
-        self._wake.set()
 
     async def run(self):
         """
@@ -403,7 +377,7 @@ class Dispatcher:
             await self._publish_unsent()
             while True:
                 # publishing takes its time, so each action has a time of its own
-                action = next(self.queue.advance(self.clock()), None)
+                action = self.queue.advance(self.clock())
                 if action is not None:
                     await self.do(action)
                 elif self.queue.more:
@@ -441,17 +415,16 @@ class Dispatcher:
         if isinstance(action, Discard):
             return await self._discard(action)
         job, minions, excluded = action.job, action.minions, action.excluded
-        partial = job.waves > 1 or not action.last
-        whole = job.fixed or not (excluded or partial)
-        try:
+        once = not (action.rest or job.waves)
+        whole = job.fixed or (once and not excluded)
+        load = wave = None
+
+        def write():
+            nonlocal load, wave
             load = self.store.load_of(job.seq) if minions else None
-            wave = self.store.wave(job, minions, excluded, job.cost, whole)
-        except salt.job_handler.store.TakenError as exc:
-            return self._taken(action, exc)
-        except salt.job_handler.store.UNAVAILABLE:
-            # the disk may be full: what is not written down is not published
-            log.exception("Job %s could not be written down, and waits", job.jid)
-            self.queue.undo(action, self.clock())
+            wave = self.store.wave(job, minions, excluded, action.rest, whole)
+
+        if not self._written(action, write):
             return False
         self._open.add(job.jid)
         if excluded:
@@ -460,31 +433,44 @@ class Dispatcher:
                 await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
             if not whole:
-                load = narrow(load, minions, excluded, partial)
+                load = narrow(load, minions, excluded if once else ())
             try:
                 await self.bus.publish(load, minions)
             except Exception:  # pylint: disable=broad-except
                 log.exception("Job %s could not be published", job.jid)
                 return self._failed(action, wave, whole)
             self._flying[wave] = job.jid, self.clock()
-        if action.last:
+        if not action.rest:
             self._callers.pop(job.seq, None)
-            self.report.dispatched(job, self.clock())
-        if job.notified or not action.last:
+            self.report.count("dispatched", job, self.clock())
+        if job.notified or action.rest:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
 
-    def _taken(self, action, exc):
+    def _written(self, action, write):
         """
-        Forget a job that a worker has taken back.
+        Write an action down, after which it holds.
+
+        :param callable write: writes it
+        :return: whether that worked
         """
-        log.info("%s", exc)
-        held = self.queue.held_until
-        self.queue.undo(action, self.clock())
-        self.queue.remove(action.job)
-        self.queue.held_until = held
-        self._callers.pop(action.job.seq, None)
-        return False
+        job = action.job
+        try:
+            write()
+        except salt.job_handler.store.TakenError as exc:
+            log.info("%s", exc)
+            # a step may have been faster
+            if job in self.queue:
+                self.queue.remove(job)
+            self._callers.pop(job.seq, None)
+            return False
+        except salt.job_handler.store.UNAVAILABLE:
+            # the disk may be full: what is not written down is not published
+            log.exception("Job %s could not be written down, and waits", job.jid)
+            self.queue.hold(self.clock())
+            return False
+        self.queue.done(action, self.clock())
+        return True
 
     def _failed(self, action, wave, whole):
         """
@@ -492,7 +478,7 @@ class Dispatcher:
         """
         job = action.job
         try:
-            self.store.failed(wave, job, sorted([*job.minions, *action.minions]))
+            self.store.failed(wave, job.seq, *self.queue.without(action))
         except salt.job_handler.store.UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
             row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
@@ -500,7 +486,7 @@ class Dispatcher:
             self._set_unsent([*self._unsent, row])
             self.queue.hold(self.clock())
             return True
-        self.queue.undo(action, self.clock(), excluded=False)
+        self.queue.undo(action, self.clock())
         return False
 
     async def _discard(self, action):
@@ -511,22 +497,18 @@ class Dispatcher:
         state = "discarded"
         if action.reason == salt.job_handler.queue.CANCELLED:
             state = "cancelled"
-        try:
-            self.store.finish(
-                job.seq, job.jid, state, sentence, dict.fromkeys(job.minions, sentence)
-            )
-        except salt.job_handler.store.TakenError as exc:
-            return self._taken(action, exc)
-        except salt.job_handler.store.UNAVAILABLE:
-            # after a restart it would be there again
-            log.exception("Job %s could not be taken out of the queue", job.jid)
-            self.queue.undo(action, self.clock())
+        left_out = dict.fromkeys(job.minions, sentence)
+
+        def write():
+            self.store.finish(job.seq, job.jid, state, sentence, left_out)
+
+        if not self._written(action, write):
             return False
         self._callers.pop(job.seq, None)
-        self.report.discarded(action, self.clock())
+        self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)
         data.update(reason=action.reason, sentence=sentence)
-        for part in _parts(dict.fromkeys(job.minions, sentence)) or [{}]:
+        for part in _parts(left_out) or [{}]:
             await self.bus.fire(job, "discarded", {**data, "targets": list(part)})
         return True
 
@@ -539,12 +521,12 @@ class Dispatcher:
         """
         count = 0
         async with self.ahead():
-            self.take_over(self.store.waiting())
+            self.take_over(self.store.values("seq", "queued"))
             if minions is None:
                 for row in [row for row in self._unsent if row[2] == jid]:
                     self._flying[row[0]] = jid, self.clock()
                 self._set_unsent([row for row in self._unsent if row[2] != jid])
-            for action in self.queue.cancel(jid, self.clock(), minions):
+            for action in self.queue.cancel(jid, minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
                 if await self.do(action):
@@ -552,9 +534,8 @@ class Dispatcher:
                 elif action.job in self.queue:
                     raise OSError("the job can't be taken out, see the master's log")
         if minions is None:
-            self._cancelled[jid] = True
-            if len(self._cancelled) > CANCELLED:
-                self._cancelled.popitem(last=False)
+            self.queue.order(jid, None, None, True)
+            self.keep_orders()
         self.wake()
         return count
 
@@ -569,7 +550,7 @@ class Dispatcher:
         now = self.clock()
         if self.store.replaced():
             raise SystemExit("The database of the job handler was replaced")
-        waiting = self.store.waiting()
+        waiting = self.store.values("seq", "queued")
         new = self.take_over(waiting)
         # not later: others are handed over meanwhile
         for job in set(self.queue).difference(map(self.queue.get, waiting)):
@@ -577,40 +558,28 @@ class Dispatcher:
             self.queue.remove(job)
             self._callers.pop(job.seq, None)
         for job in new.values():
-            try:
-                if job.jid in self._cancelled:
-                    await self.cancel(job.jid, None)
-            except OSError as exc:
-                log.error("Job %s was cancelled, and is held: %s", job.jid, exc)
             if job in self.queue:
                 await self._notify(job)
                 self.wake()
         self.take_direct()
-        for seq in self.store.stale(now - NEW_SECONDS):
-            self.store.abandon(seq)
-        ended, self.leases.ended = self.leases.ended, []
-        ended = [lease for lease in ended if lease[0] in self._open]
-        try:
-            if ended:
-                self.store.ended(ended)
-        except salt.job_handler.store.ERRORS:
-            # after a restart these minions are asked
-            self.leases.ended += ended
-            raise
-        sent = [
+        self._write_progress(now)
+        await self._look_after_callers(now)
+
+    def _write_progress(self, now):
+        sent = {
             wave for wave, (_, at) in self._flying.items() if now - at > FLIGHT_SECONDS
-        ]
-        if sent:
-            self.store.sent(sent)
-            for wave in sent:
-                del self._flying[wave]
-        busy = {jid for jid, _ in self._flying.values()}
+        }
+        busy = {jid for wave, (jid, _) in self._flying.items() if wave not in sent}
         busy.update(row[2] for row in self._unsent)
         done = self._open.difference(self.leases.jobs, busy)
-        if done:
-            self.store.settle(done)
-            self._open -= done
-        await self._look_after_callers(now)
+        ended = [lease for lease in self.leases.ended if lease[0] in self._open]
+        if sent or ended or done:
+            # if this fails it is done the next time; after a restart minions are asked
+            self.store.progress(sent, ended, done)
+        self.leases.ended.clear()
+        self._open -= done
+        for wave in sent:
+            del self._flying[wave]
 
     def _follow(self, job):
         if job.sync:
@@ -633,7 +602,7 @@ class Dispatcher:
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
                 async with self.ahead():
                     if job in self.queue:
-                        await self.do(self.queue.abandon(job))
+                        await self.do(Discard(job, GONE))
                 continue
             # not just before it is discarded: rest_tornado hears one event at a time
             if now - at >= self.interval() and job.deadline > now + 1:
@@ -648,7 +617,6 @@ class Dispatcher:
         self.store.put_meta(
             "pauses",
             {
-                "until": self.queue.paused_until,
                 "rules": self.queue.rules.pauses,
                 "orders": list(self.queue.orders.items()),
             },
@@ -661,12 +629,15 @@ class Dispatcher:
         """
         kept = self.store.get_meta("pauses")
         if kept:
-            self.queue.paused_until = kept["until"]
-            self.queue.rules.pauses = kept["rules"]
-            self.queue.rules.refresh()
-            self.queue.orders.update(
-                (jid, tuple(order)) for jid, order in kept["orders"]
-            )
+            rules = self.queue.rules
+            rules.pauses = kept["rules"]
+            rules.refresh()
+            if kept.get("until") is not None:
+                # an earlier version has written this one down
+                rules.pause({"until": kept["until"]})
+            for jid, order in kept["orders"]:
+                # an earlier version did not write down what is cancelled
+                self.queue.orders[jid] = (*order, None)[:3]
 
     async def resolve_rules(self):
         """

@@ -103,7 +103,8 @@ class Estimate:
     def _play(self, all_times, frees, limit, now):
         shares = copy.deepcopy(self.queue.shares)
         flows = {
-            key: collections.deque(jobs.values()) for key, jobs in self.queue.flows()
+            key: collections.deque(jobs.values())
+            for key, jobs in self.queue.flows.items()
         }
         waits = {job.seq: [job.count, job.moved] for job in self.queue}
         free, then, ret = limit - self.leases.occupied, now, {}

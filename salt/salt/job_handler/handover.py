@@ -17,6 +17,7 @@ import salt.job_handler
 import salt.job_handler.client
 import salt.job_handler.config
 import salt.job_handler.control
+import salt.job_handler.policy
 import salt.job_handler.postgres
 import salt.job_handler.store
 import salt.payload
@@ -203,7 +204,9 @@ class Handover:
         self.direct = self.privileged = False
         self.cancelled = 0
         self.key = None
-        self.seq = self.known = None
+        self.seq = None
+        # whether something was written, and only the answer of the database was lost
+        self.doubt = False
         self.info = {}
 
     def refuse(self, message, retry_after=0):
@@ -267,7 +270,7 @@ class Handover:
         # one in another container looks as if it had ended
         pair = pair and salt.job_handler.client.runs(caller)
         priority = request.get("priority")
-        if type(priority) is not int or not -(10**6) <= priority <= 10**6:
+        if not salt.job_handler.policy.is_priority(priority):
             priority = 0
         self.info = {
             "fun": self.fun,
@@ -291,44 +294,44 @@ class Handover:
                 " pillar."
             )
             return
-        if any(rule["action"] == "reject" for rule in self.section["rules"]):
-            await self._ask_whether(
+        rejects = any(rule["action"] == "reject" for rule in self.section["rules"])
+        if rejects or self.section["fail_mode"] == "closed":
+            # refused later, the job would be in the job cache
+            await self._check()
+        until = asyncio.get_running_loop().time() + TWIN_SECONDS
+        while self.answer is None and not self.direct:
+            state, jid = self._reserve()
+            if state == "new" and asyncio.get_running_loop().time() < until:
+                # the first try of this request has no job id yet
+                await asyncio.sleep(0.1)
+                continue
+            if state == "new":
+                # a further one would be a second job, in the job cache and for salt-ssh
+                self.refuse(
+                    "The same request is being served already: see with salt-run"
+                    " jobs.list_jobs whether its job runs before you send it again."
+                )
+            elif state is not None:
+                await self._repeat(state, jid)
+            return
+
+    async def _check(self):
+        """
+        Ask whether the job handler answers, and whether a rule refuses the job.
+        """
+        try:
+            reply = await self._ask(
                 cmd="check",
                 fun=self.fun,
                 user=self.user,
                 minions=salt.job_handler.store.pack(list(self.minions)),
             )
-        if self.section["fail_mode"] == "closed" and self.answer is None:
-            # refused later, the job would be in the job cache
-            await self._ask_whether(cmd="ping")
-        until = asyncio.get_running_loop().time() + TWIN_SECONDS
-        while self.answer is None and not self.direct:
-            if not self._reserve():
-                break
-            if asyncio.get_running_loop().time() >= until:
-                self.refuse(
-                    "The same request is being served already: look for its job with"
-                    " salt-run jobs.list_jobs before you try again.",
-                    10,
-                )
-                return
-            # the first try of this request has no job id yet
-            await asyncio.sleep(0.1)
-        if self.known is not None:
-            await self._describe()
-
-    async def _ask_whether(self, **request):
-        """
-        Ask whether the job handler answers, and whether a rule refuses the job.
-        """
-        try:
-            reply = await self._ask(**request)
         except salt.job_handler.control.JobHandlerUnavailable as exc:
             if self.section["fail_mode"] == "closed":
                 self._unavailable(exc)
             # otherwise what hands the job over decides, and the job has a row
             return
-        if reply.get("rejected"):
+        if reply["rejected"]:
             self.refuse(f"{reply['rejected']}. Nothing was sent.")
 
     def _write(self, name, *args):
@@ -342,13 +345,16 @@ class Handover:
         except salt.job_handler.store.UNAVAILABLE:
             if not store.replaced():
                 raise
-            return getattr(_store(self.opts), name)(*args)
+            self.doubt = True
+        ret = getattr(_store(self.opts), name)(*args)
+        self.doubt = False
+        return ret
 
     def _reserve(self):
         """
         Write a place into the store.
 
-        :return: whether another try of the request is about to get a job id
+        :return: the state and the job id of the first try of this request, or Nones
         """
         section = self.section
         most, most_bytes = section["max_queue_size"], section["max_queue_bytes"]
@@ -359,36 +365,26 @@ class Handover:
             self.seq, state, jid = self._write("reserve", *request)
         except _UNUSABLE as exc:
             self._unwritten(exc)
-            return False
-        if _uncounted:
-            self._count()
-        if self.seq is None:
-            # the second value is the sentence
-            reply = self._retry_after()
-            self.refuse(
-                f"{state}. Nothing was sent; try again in {reply} seconds.", reply
-            )
-        elif state == "new":
-            return True
-        elif state is not None:
-            self.known = None if state == "direct" else self.seq
-            self.answer = {
-                "enc": "clear",
-                "load": {"jid": jid, "minions": list(self.minions), "missing": []},
-            }
-        return False
+            return None, None
+        self._count()
+        if self.seq is not None:
+            return state, jid
+        # there is no place, and the second value is the sentence
+        reply = self._retry_after()
+        self.refuse(f"{state}. Nothing was sent; try again in {reply} seconds.", reply)
+        return None, None
 
-    async def _describe(self):
+    async def _repeat(self, state, jid):
         """
-        Say how far a job is whose request comes a second time.
+        Answer with the job of the first try of this request, and how far it is.
         """
-        try:
-            reply = await self._ask(cmd="submitted", seq=self.known)
-        except salt.job_handler.control.JobHandlerUnavailable as exc:
-            log.info("It is not known how far a job is: %s", exc)
-            return
-        if reply.get("job_handler"):
-            self.answer["load"]["job_handler"] = reply["job_handler"]
+        load = {"jid": jid, "minions": list(self.minions), "missing": []}
+        self.answer = {"enc": "clear", "load": load}
+        if state != "direct":
+            try:
+                load.update(await self._ask(cmd="submitted", seq=self.seq, jid=jid))
+            except salt.job_handler.control.JobHandlerUnavailable as exc:
+                log.info("It is not known how far a job is: %s", exc)
 
     def _retry_after(self):
         """
@@ -430,7 +426,7 @@ class Handover:
             self._unwritten(exc)
             return self.answer
         try:
-            reply = await self._ask(cmd="submitted", seq=self.seq)
+            reply = await self._ask(cmd="submitted", seq=self.seq, jid=payload["jid"])
         except salt.job_handler.control.JobHandlerUnavailable as exc:
             if not self._take_back(exc):
                 # it has the job, and is only too slow to say so
@@ -461,6 +457,9 @@ class Handover:
             if not self._write("take_back", self.seq, state, "fail_mode is closed"):
                 return False
         except salt.job_handler.store.ERRORS as error:
+            if self.doubt:
+                self._unwritten(error)
+                return True
             log.error("Job %s stays in the queue: %s", self.seq, error)
             return False
         self._unavailable(exc)
@@ -472,8 +471,16 @@ class Handover:
         job would get past the limits. If only somebody else holds the database,
         ``fail_mode`` decides.
         """
+        if self.doubt and self.seq is not None:
+            # the job handler of another master may publish it
+            log.critical("It is not known whether a job was written down: %s", exc)
+            self.refuse(
+                "The database was lost while the master wrote the job down: see with"
+                " salt-run jobs.list_jobs whether it runs before you send it again."
+            )
+            return
         if salt.job_handler.store.is_busy(exc):
-            self._unavailable(exc, busy=True)
+            self._unavailable(exc)
             return
         log.critical("The job handler's queue can't be written: %s", exc)
         self.refuse(
@@ -486,6 +493,8 @@ class Handover:
         """
         Write down for the job handler, which exports it, how often it did not answer.
         """
+        if not _uncounted:
+            return
         try:
             _store(self.opts).add_unavailable(_uncounted)
         except _UNUSABLE as exc:
@@ -493,17 +502,15 @@ class Handover:
         else:
             _uncounted.clear()
 
-    def _unavailable(self, exc, busy=False):
+    def _unavailable(self, exc):
         """
         Do what ``fail_mode`` says.
-
-        :param bool busy: whether somebody holds the database
         """
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)
         _uncounted[mode] += 1
-        if not busy:
+        if not salt.job_handler.store.is_busy(exc):
             self._count()
         self.event.fire_event(
             {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"

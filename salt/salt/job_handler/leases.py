@@ -221,19 +221,12 @@ class Leases:
             check = self._checks.get(minion)
             if check is not None:
                 check.drop(jid)
-        published = set()
         for jid, minion in before - self.unsent:
             lease = self.jobs.get(jid, {}).get(minion)
-            if lease is None:
-                continue
-            lease.since = lease.at = now
-            if lease.renewed:
+            if lease is not None:
+                lease = Lease(jid, lease.cost, now, now, lease.renewed)
+                self.jobs[jid][minion] = lease
                 self._ask_later(lease, now, minion)
-            else:
-                # all minions of a wave share it
-                published.add(lease)
-        for lease in published:
-            self._ask_later(lease, now)
 
     def end(self, jid, minion, undo=False):
         """
@@ -347,16 +340,10 @@ class Leases:
             self.jobs[jid][UNKNOWN].at = now
         return False
 
-    def started(self, minion):
-        """
-        A minion has connected. Its jobs may have survived that, so it is asked.
-        """
-        self.heard(minion)
-        self.doubt(minion)
-
     def doubt(self, minion=None):
         """
-        Ask a minion, or all, what they run: events may have been missed.
+        Ask a minion, or all, what they run: events may have been missed. The jobs of a
+        minion that has connected may have survived that.
 
         :return: how many leases that concerns
         """

@@ -14,7 +14,9 @@ import logging
 import re
 
 import salt.exceptions
+import salt.job_handler
 import salt.job_handler.handover
+import salt.job_handler.store
 import salt.key
 import salt.payload
 import salt.transport
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 _TAGEND = salt.utils.stringutils.to_bytes(salt.utils.event.TAGEND)
 _RETURN = re.compile(rb"salt/job/([^/]+)/ret/(.+)")
 _START = re.compile(rb"salt/minion/([^/]+)/start$")
-_PEER = re.compile(rb"salt/job/([^/]+)/(new|publish)$")
+_PEER = re.compile(rb"salt/job/[^/]+/(new|publish)$")
 
 #: How many jobs of peers may be known but not published yet.
 _PEER_JOBS = 1000
@@ -62,12 +64,10 @@ def _unpack(body):
 
 class Maintenance:
     """
-    :param dict section: the settings
     :param Dispatcher dispatcher: publishes, and knows the leases
     """
 
-    def __init__(self, section, dispatcher):
-        self.section = section
+    def __init__(self, dispatcher):
         self.dispatcher = dispatcher
         self.opts = dispatcher.opts
         self.clock = dispatcher.clock
@@ -76,6 +76,8 @@ class Maintenance:
         self.client = None
         self._lost = False
         self._peer_jobs = collections.OrderedDict()
+        # in a shared queue as well, they publish what could not be written there
+        self._peers = bool(self.opts.get("cluster_id"))
 
     # ------------------------------------------------------------------
     # Listening
@@ -150,10 +152,10 @@ class Maintenance:
         elif tag == b"salt/job_handler/unavailable":
             # a worker is about to publish a job itself, which is returned after that
             self.dispatcher.take_direct()
-        elif self.opts.get("cluster_id"):
+        elif self._peers:
             match = _PEER.match(tag)
             if match:
-                self._hear_peer(match.group(2), _unpack(body))
+                self._hear_peer(match.group(1), _unpack(body))
 
     def returned(self, jid, minion):
         """
@@ -163,42 +165,39 @@ class Maintenance:
         lease = self.leases.jobs.get(jid, {}).get(minion)
         if self.leases.returned(jid, minion, now):
             self.queue.estimate.returned(jid, now - lease.since)
-            try:
-                self.queue.criteria.released(jid, minion, now)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The criteria module failed on a return")
+            self.queue.criteria.released(jid, minion, now)
             self.dispatcher.wake()
 
     def started(self, minion):
         """
         A minion has connected. Its jobs may have survived that.
         """
-        self.leases.started(minion)
-        try:
-            self.queue.criteria.started(minion, self.clock())
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed on the start of a minion")
+        self.leases.heard(minion)
+        self.leases.doubt(minion)
+        self.queue.criteria.started(minion, self.clock())
         self.dispatcher.wake()
 
     def _hear_peer(self, kind, data):
         """
         Another master of the cluster publishes a job. Its returns may come here.
         """
-        jid = data.get("jid")
+        jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
-            self._peer_jobs[jid] = data.get("minions")
+            # packed, as they may be many. The job handler of that master names them again
+            self._peer_jobs[jid] = salt.job_handler.store.pack(minions)
             if len(self._peer_jobs) > _PEER_JOBS:
                 self._peer_jobs.popitem(last=False)
             return
-        minions = self._peer_jobs.get(jid)
         if data.get("tgt_type") == "list":
             minions = data.get("tgt")
-        # the job handler of that master says for which minions a wave is
-        minions = data.get("minions", minions)
+        elif minions is None and jid in self._peer_jobs:
+            minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
+        own = self.dispatcher.has(jid) or salt.job_handler.is_question(jid)
+        exempt = salt.job_handler.handover.exempt(
+            self.queue.section, data.get("fun", "")
+        )
         # the bus trims what is too large, and then there is a text
-        if not isinstance(minions, list) or self.dispatcher.is_open(jid):
-            return
-        if not salt.job_handler.handover.exempt(self.section, data.get("fun", "")):
+        if isinstance(minions, list) and not (own or exempt):
             self.leases.take(jid, minions, 1, self.clock())
 
     # ------------------------------------------------------------------

@@ -21,7 +21,9 @@ in the target.
 import fnmatch
 import re
 
-from salt.job_criteria import is_number
+import salt.job_criteria
+from salt.exceptions import SaltInvocationError
+from salt.job_criteria import is_number, is_text
 from salt.job_handler import date
 
 ACTIONS = ("accept", "queue", "reject", "pause", "limit")
@@ -29,10 +31,8 @@ ACTIONS = ("accept", "queue", "reject", "pause", "limit")
 #: The highest priority; the lowest is as far below 0.
 MAX_PRIORITY = 1000000
 
-#: The texts of a rule, and how many characters each may have: Python keeps many globs.
-_TEXTS = {"function": 1000, "user": 1000, "target": 100000, "reason": 1000}
-
-_KEYS = {"function", "user", "target", "action", "limit", "cost", "priority", "reason"}
+#: So many rules may pause jobs.
+MAX_PAUSES = 100
 
 
 def is_priority(value):
@@ -41,6 +41,27 @@ def is_priority(value):
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and -MAX_PRIORITY <= value <= MAX_PRIORITY
+
+
+_NUMBER = (is_number, "write a number above 0.")
+_TEXT = (is_text, "write a text of at most 1000 characters.")
+
+#: What each key of a rule accepts, and what to write instead of something else.
+_KINDS = {
+    "function": _TEXT,
+    "user": _TEXT,
+    "target": (
+        lambda value: isinstance(value, str) and len(value) <= 100000,
+        "write a text of at most 100000 characters.",
+    ),
+    "reason": _TEXT,
+    "limit": _NUMBER,
+    "cost": _NUMBER,
+    "priority": (
+        is_priority,
+        f"write a whole number from {-MAX_PRIORITY} to {MAX_PRIORITY}.",
+    ),
+}
 
 
 def errors(rules):
@@ -54,42 +75,30 @@ def errors(rules):
         if not isinstance(rule, dict):
             yield f"rule {number} is {rule!r}: write a mapping with an action."
             continue
-        for key in sorted(set(rule) - _KEYS, key=str):
-            yield f"rule {number} has {key}: there are {', '.join(sorted(_KEYS))}."
-        for key, most in _TEXTS.items():
-            text = rule.get(key, "")
-            if not isinstance(text, str):
-                yield f"{key} of rule {number} is {text!r}: write a text."
-            elif len(text) > most:
-                yield (
-                    f"{key} of rule {number} has {len(text)} characters: write at most"
-                    f" {most}."
-                )
+        keys = {*_KINDS, "action"}
+        for key in sorted(set(rule) - keys, key=str):
+            yield f"rule {number} has {key}: there are {', '.join(sorted(keys))}."
+        yield from salt.job_criteria.errors(rule, _KINDS, f" of rule {number}")
         if rule.get("action") not in ACTIONS:
             yield (
                 f"action of rule {number} is {rule.get('action')!r}: write one of"
                 f" {', '.join(ACTIONS)}."
             )
-        for key in ("limit", "cost"):
-            value = rule.get(key, 1)
-            if not is_number(value):
-                yield f"{key} of rule {number} is {value!r}: write a number above 0."
-        if rule.get("action") == "limit" and "limit" not in rule:
+        if rule.get("action") == "limit" and rule.get("limit") is None:
             yield f"rule {number} has no limit: write how many slots may be occupied."
-        if not is_priority(rule.get("priority", 0)):
-            yield (
-                f"priority of rule {number} is {rule['priority']!r}: write a whole"
-                f" number from {-MAX_PRIORITY} to {MAX_PRIORITY}."
-            )
 
 
 class Rule:
     """
     One rule.
+
+    :param dict settings: what people have written
+    :param bool given: whether it is a pause, which is not in the configuration
     """
 
-    def __init__(self, settings):
-        self.settings = settings
+    def __init__(self, settings, given=False):
+        self.settings = settings = salt.job_criteria.given(settings)
+        self.given = given
         self.action = settings["action"]
         self.target = settings.get("target")
         self.limit = settings.get("limit")
@@ -112,7 +121,7 @@ class Rule:
         Why the rule does what it does.
         """
         if self.settings.get("reason"):
-            return self.settings["reason"]
+            return salt.job_criteria.text(self.settings["reason"])
         what = [
             f"{key} {self.settings[key][:100]}"
             for key in ("function", "user", "target")
@@ -133,6 +142,16 @@ class Rule:
         if self._function is not None and not any(map(self._function, functions)):
             return False
         return self.target is None or not self.minions.isdisjoint(minions)
+
+
+def _whole(rule):
+    return not {"function", "user", "target"}.intersection(
+        salt.job_criteria.given(rule)
+    )
+
+
+def _same(one, other):
+    return all(one.get(key) == other.get(key) for key in ("function", "user", "target"))
 
 
 class Rules:
@@ -160,6 +179,38 @@ class Rules:
         self._settings = list(settings)
         self.refresh()
 
+    @property
+    def paused_until(self):
+        """
+        Until when all jobs are paused, which may be infinite, or None.
+        """
+        ends = [rule.get("until", float("inf")) for rule in self.pauses if _whole(rule)]
+        return ends[0] if ends else None
+
+    def pause(self, rule):
+        """
+        Let the jobs that a rule matches wait; without ``until`` that has no end.
+
+        :raises SaltInvocationError: if too many rules pause jobs
+        """
+        others = [one for one in self.pauses if not _same(one, rule)]
+        # a pause of all jobs is no rule, and always possible
+        if len(others) >= MAX_PAUSES and not _whole(rule):
+            raise SaltInvocationError(
+                f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
+            )
+        self.pauses = [*others, {**rule, "action": "pause"}]
+        self.refresh()
+
+    def resume(self, rule):
+        """
+        End the pause with the same rule, or all if it matches all jobs.
+        """
+        self.pauses = [
+            one for one in self.pauses if not (_whole(rule) or _same(one, rule))
+        ]
+        self.refresh()
+
     def end_pauses(self, now):
         """
         Forget the pauses that are over.
@@ -175,14 +226,13 @@ class Rules:
         """
         self.version += 1
         before = {repr(rule.settings): rule.jids for rule in self.rules}
-        self.rules = [Rule(rule) for rule in [*self.pauses, *self._settings]]
+        # a pause of all jobs stops the queue, and matches none
+        pauses = [Rule(rule, True) for rule in self.pauses if not _whole(rule)]
+        self.rules = [*pauses, *map(Rule, self._settings)]
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
         self.targets = {rule.target for rule in self.rules} - {None}
         self.learn(self._targets)
-
-    def __len__(self):
-        return len(self.rules)
 
     def resolve(self, opts):
         """

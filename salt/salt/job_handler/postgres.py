@@ -5,10 +5,10 @@ publishes.
 The job handlers of all masters open the same database. One of them leads: it alone decides
 and publishes, and other masters of the cluster pass that on to their minions. The others
 serve their workers by passing each request to the leader, through the table ``requests``.
-The leader is the one whose connection the row ``leader`` of the table ``meta`` names. If
-the leader ends, its connection does, and another one writes itself into that row; one that
-hangs is disconnected by the next leader, which then takes over what is in the store. A
-leader that has lost its connection can't publish, as each wave is written down first.
+The leader renews the row ``leader`` of the table ``meta`` every second. If it does not for
+:data:`LEADER_SECONDS`, another one writes itself into that row, and takes over what is in
+the store. Each transaction of a leader checks that the row is its own, so one that hung can
+publish nothing more: each wave is written down first.
 
 Nothing here takes an advisory lock: every role that may connect to the database could
 hold it for ever. Writers lock the table ``version``, which needs rights to it.
@@ -18,6 +18,7 @@ import asyncio
 import contextlib
 import logging
 import time
+import uuid
 
 import salt.job_handler.store
 import salt.payload
@@ -42,9 +43,13 @@ SCHEMA = "salt_job_handler"
 #: How often a job handler that does not lead tries to, in seconds.
 ELECTION_SECONDS = 1
 
-#: A leader writes a sign of life every second, and is disconnected if there has been none
-#: for so many.
+#: A leader that has given no sign of life for so many seconds has ended, or hangs. A
+#: transaction in which nothing happens for so long is ended as well.
 LEADER_SECONDS = 5
+
+#: While a leader takes over what is in the store, each sign of life holds for so many
+#: seconds.
+START_SECONDS = 30
 
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10
@@ -64,15 +69,6 @@ _STRANGE = """
     AND r.oid <> (SELECT datdba FROM pg_database WHERE datname = current_database())
     LIMIT 1
 """
-
-#: Names a connection: the number of its process, which others get after it, its role,
-#: and when it began, which only members of that role can see.
-_BACKEND = "pid, usesysid::bigint, extract(epoch FROM backend_start)::text"
-
-_IS_LEADER = (
-    "pid = ? AND usesysid::bigint = ?"
-    " AND coalesce(extract(epoch FROM backend_start)::text, ?) = ?"
-)
 
 _TYPES = {"bytes": "BYTEA", "number": "BIGSERIAL PRIMARY KEY"}
 
@@ -146,6 +142,13 @@ class _Database:
         with self.connection.cursor() as cursor:
             psycopg2.extras.execute_batch(cursor, statement.replace("?", "%s"), rows)
 
+    @property
+    def in_transaction(self):
+        return self.connection.get_transaction_status() in (
+            psycopg2.extensions.TRANSACTION_STATUS_INTRANS,
+            psycopg2.extensions.TRANSACTION_STATUS_INERROR,
+        )
+
     def close(self):
         self.connection.close()
 
@@ -180,15 +183,20 @@ class PostgresStore(salt.job_handler.store.Store):
     def __init__(self, opts, busy=salt.job_handler.store.BUSY_SECONDS):
         settings = opts["rate_limiting"]["postgresql"]
         self.settings = settings
-        self.schema = settings.get("schema", SCHEMA)
+        self.schema = settings.get("schema") or SCHEMA
+        self.id = opts["id"]
         self.db = _Database(settings)
         self.path = f"the schema {self.schema}"
-        #: names the connection of a store that leads
-        self._backend = None
+        # the sign of life of a store that leads, and the name in it
+        self._sign = self._leads_as = None
+        # that of the leader, and since when it has been this one
+        self._seen = None, 0
         self._name = psycopg2.extensions.quote_ident(self.schema, self.db.connection)
         try:
             # a master that waits for another one for long has fail_mode
             self.db.execute(f"SET lock_timeout = {max(1000, int(busy * 1000))}")
+            timeout = int(LEADER_SECONDS * 1000)
+            self.db.execute(f"SET idle_in_transaction_session_timeout = {timeout}")
             self._prepare()
         except BaseException:
             self.db.close()
@@ -206,6 +214,7 @@ class PostgresStore(salt.job_handler.store.Store):
                 codes.UNIQUE_VIOLATION,
                 codes.DUPLICATE_SCHEMA,
                 codes.DUPLICATE_TABLE,
+                codes.DUPLICATE_OBJECT,
             )
         ]
         with contextlib.suppress(*made):
@@ -257,6 +266,8 @@ class PostgresStore(salt.job_handler.store.Store):
     def _begin(self):
         self.db.execute("BEGIN")
         self.db.execute("LOCK TABLE version IN EXCLUSIVE MODE")
+        if self._sign is not None and self._sign != self._leader():
+            self._lost()
 
     def replaced(self):
         """
@@ -282,59 +293,86 @@ class PostgresStore(salt.job_handler.store.Store):
     # Which master leads
     # ------------------------------------------------------------------
 
+    def _leader(self):
+        row = self.db.execute("SELECT value FROM meta WHERE name = 'leader'").fetchone()
+        return row and row[0]
+
     def lead(self, name):
         """
-        Try to become the one that publishes.
+        Try to become the one that publishes. Call this every second.
 
-        :param str name: of this master
+        :param str name: changes when this master is started again
         :return: whether that worked
+        :raises StoreError: if a master with the id of this one leads
         """
-        row = self.db.execute("SELECT value FROM meta WHERE name = 'leader'").fetchone()
-        leader = salt.job_handler.store.unpack(row[0]) if row else {}
-        self._backend = self.db.execute(
-            f"SELECT {_BACKEND} FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-        ).fetchone()
-        if leader and self._is_connected(leader):
-            if self.clock() - leader["at"] > LEADER_SECONDS:
-                log.warning("The leader %s hangs, and is disconnected", leader["name"])
-                self._find_leader("pg_terminate_backend(pid)", leader)
-            return False
-        # unless another one was faster
-        packed = salt.job_handler.store.pack(self._leader(name))
-        return (
-            1
-            == self.db.execute(
-                "INSERT INTO meta VALUES ('leader', ?) ON CONFLICT (name)"
-                " DO UPDATE SET value = excluded.value WHERE meta.value = ?",
-                (packed, row and row[0]),
-            ).rowcount
+        sign = self._leader()
+        leader = salt.job_handler.store.unpack(sign) if sign else {}
+        before, since = self._seen
+        if sign != before:
+            since = time.monotonic()
+            self._seen = sign, since
+        # an earlier version had neither
+        seconds = leader.get("seconds", LEADER_SECONDS)
+        # the process of this master before this one has ended. If it did so while it
+        # took over, another master is to try
+        if sign and (leader["name"] != name or seconds == START_SECONDS):
+            if before and sign != before and leader.get("id") == self.id:
+                raise salt.job_handler.store.StoreError(
+                    f"Another master with the id {self.id} leads the queue: give each"
+                    " master of the cluster an id of its own."
+                )
+            if time.monotonic() - since < seconds:
+                return False
+        self._leads_as = name
+        packed = self._new_sign(START_SECONDS)
+        with self.writing():
+            # unless another one was faster
+            if self._leader() != sign:
+                return False
+            self.db.execute(
+                "INSERT INTO meta VALUES ('leader', ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (packed,),
+            )
+        self._sign = packed
+        return True
+
+    def _new_sign(self, seconds):
+        return salt.job_handler.store.pack(
+            {
+                "id": self.id,
+                "name": self._leads_as,
+                "seconds": seconds,
+                "sign": uuid.uuid4().hex,
+            }
         )
 
-    def _is_connected(self, leader):
-        if not leader.get("backend"):
-            # an earlier version of this module did not write it down
-            return self.clock() - leader["at"] <= LEADER_SECONDS
-        # a pool may have given the connection of a leader that has ended to this store
-        other = tuple(leader["backend"]) != self._backend
-        return other and self._find_leader("1", leader) is not None
+    def keep_lead(self):
+        """
+        Write a sign of life of a leader that takes over what is in the store.
+        """
+        if self._sign is not None:
+            self.sign(START_SECONDS)
 
-    def _find_leader(self, column, leader):
-        pid, user, start = leader["backend"]
-        return self.db.execute(
-            f"SELECT {column} FROM pg_stat_activity WHERE {_IS_LEADER}",
-            (pid, user, start, start),
-        ).fetchone()
-
-    def _leader(self, name):
-        return {"name": name, "at": self.clock(), "backend": self._backend}
-
-    def sign(self, name):
+    def sign(self, seconds=None):
         """
         Write a sign of life of the leader.
 
-        :param str name: of this master
+        :param int seconds: for how many seconds it holds, if not for as long as ever
         """
-        self.put_meta("leader", self._leader(name))
+        packed = self._new_sign(seconds or LEADER_SECONDS)
+        row = self.db.execute(
+            "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
+            (packed, self._sign),
+        )
+        if not row.rowcount:
+            self._lost()
+        self._sign = packed
+
+    def _lost(self):
+        # what leads ends with its connection
+        self.close()
+        raise psycopg2.InterfaceError("another master leads the queue now")
 
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
@@ -354,7 +392,7 @@ class Group:
     The job handlers of a cluster.
 
     :param PostgresStore store: which they share
-    :param str name: of this master
+    :param str name: of this master, as in :meth:`PostgresStore.lead`
     """
 
     def __init__(self, store, name):
@@ -394,14 +432,15 @@ class Group:
         """
         Wait until this job handler leads.
         """
-        while not self.store.lead(self.name):
+        while True:
+            try:
+                if self.store.lead(self.name):
+                    return
+            except psycopg2.OperationalError:
+                # somebody else writes, unless the connection is lost
+                if self.store.replaced():
+                    raise
             await asyncio.sleep(ELECTION_SECONDS)
-
-    def sign(self):
-        """
-        Write a sign of life of the leader.
-        """
-        self.store.sign(self.name)
 
     async def relay(self, request):
         """

@@ -86,11 +86,9 @@ class Handler:
             section["reconcile_interval"],
             section["reconcile_rate"],
         )
-        self.criteria = salt.job_handler.config.load_criteria(
-            opts, section, self.leases
-        )
+        criteria = salt.job_handler.config.load_criteria(opts, section, self.leases)
         self.queue = salt.job_handler.queue.Queue(
-            self.criteria,
+            criteria,
             self.leases,
             salt.job_handler.policy.Rules(section["rules"]),
             section,
@@ -104,13 +102,11 @@ class Handler:
             opts, self.bus, self.queue, self.store, self.report, self.clock
         )
         self.report.interval = self.dispatcher.interval
-        self.maintenance = salt.job_handler.maintenance.Maintenance(
-            section, self.dispatcher
-        )
+        self.maintenance = salt.job_handler.maintenance.Maintenance(self.dispatcher)
         self.commands = salt.job_handler.control.Commands(
             self.dispatcher, self.report, self.reload
         )
-        self.server = None
+        self.server = self._beating = None
         #: the job handlers of the cluster, or None
         self.group = None
         self.handle = self.commands.handle
@@ -126,7 +122,7 @@ class Handler:
             damage = store.damage()
             if damage is None:
                 store.waves()
-                store.queued()
+                store.jobs("queued")
                 return store
             store.close()
         except salt.job_handler.store.UNAVAILABLE:
@@ -141,6 +137,7 @@ class Handler:
         Take over what the last one left, then serve.
         """
         await self.bus.connect()
+        self._beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         if self.store.shared:
             await self._lead()
         # hear returns before anything is sent
@@ -152,14 +149,10 @@ class Handler:
         """
         Wait until this master leads the cluster's queue, and pass on what is asked.
         """
-        self.group = salt.job_handler.postgres.Group(self.store, self.opts["id"])
+        self.group = salt.job_handler.postgres.Group(self.store, self.master)
         self.handle = self.group.relay
         await self._open_socket()
-        beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self._beat))
-        try:
-            await self.group.lead()
-        finally:
-            beating.cancel()
+        await self.group.lead()
         log.info("This master leads the queue of the cluster")
 
     async def _handle(self, request):
@@ -174,7 +167,6 @@ class Handler:
         Take over what the last one left, and open the socket.
         """
         self.report.register(self.opts)
-        await self._beat()
         kept = self.store.get_meta("kept") or {}
         restarted = kept.get("master") not in (None, self.master)
         section = self.store.get_meta("section")
@@ -188,7 +180,7 @@ class Handler:
         # in a cluster most minions are connected to other masters
         wait = salt.job_handler.dispatch.RECONNECT_SECONDS[self.store.shared]
         self.dispatcher.recover(wait if restarted else 0)
-        self._safely(self.criteria.restore, kept.get("criteria") or {}, self.clock())
+        self.queue.criteria.restore(kept.get("criteria") or {}, self.clock())
         if not restarted:
             # minions come back to a master that is started again
             for minion, since in (kept.get("silent") or {}).items():
@@ -200,24 +192,13 @@ class Handler:
         self.dispatcher.wake()
         log.info("The job handler is ready, with %d jobs", len(self.queue))
 
-    @staticmethod
-    def _safely(function, *args):
-        """
-        Call a method of the criteria module, which may fail.
-        """
-        try:
-            return function(*args)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed in %s", function.__name__)
-            return None
-
     async def serve(self):
         """
         Serve for ever.
         """
         parts = []
         if self.group is not None:
-            parts = [self.group.serve(self.handle), self._every(1, self._sign)]
+            parts = [self.group.serve(self.handle), self._every(1, self.store.sign)]
         await asyncio.gather(
             *parts,
             self.maintenance.listen(),
@@ -225,13 +206,14 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
-            self._every(BEAT_SECONDS, self._beat),
         )
 
     async def _every(self, seconds, function):
         while True:
             try:
-                await function()
+                doing = function()
+                if doing is not None:
+                    await doing
             except salt.job_handler.store.UNAVAILABLE as exc:
                 # the disk may be full, or somebody holds the database
                 log.error("The job handler can't use its database: %s", exc)
@@ -244,6 +226,12 @@ class Handler:
             except Exception:  # pylint: disable=broad-except
                 log.exception("The job handler failed in %s", function.__name__)
             await asyncio.sleep(seconds)
+
+    def beat(self):
+        """
+        Say that the job handler runs.
+        """
+        salt.job_handler.control.beat(self.opts)
 
     async def tick(self):
         """
@@ -260,11 +248,10 @@ class Handler:
         Gather, in a thread, what has to be waited for.
         """
         loop = asyncio.get_running_loop()
-        collected = await loop.run_in_executor(
-            None, self._safely, self.criteria.collect, self.opts
-        )
+        criteria = self.queue.criteria
+        collected = await loop.run_in_executor(None, criteria.collect, self.opts)
         if collected is not None:
-            self._safely(self.criteria.learn, collected, self.clock())
+            criteria.learn(collected, self.clock())
         await self.dispatcher.resolve_rules()
         await self.maintenance.forget_deleted()
         self.dispatcher.wake()
@@ -274,7 +261,7 @@ class Handler:
             "kept",
             {
                 "master": self.master,
-                "criteria": self._safely(self.criteria.snapshot) or {},
+                "criteria": self.queue.criteria.snapshot() or {},
                 "counters": dict(self.queue.counters),
                 "silent": self.leases.silent,
             },
@@ -294,12 +281,6 @@ class Handler:
     async def _checkpoint(self):
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self.store.checkpoint)
-
-    async def _sign(self):
-        self.group.sign()
-
-    async def _beat(self):
-        salt.job_handler.control.beat(self.opts)
 
     async def reload(self):
         """
@@ -329,9 +310,9 @@ class Handler:
         criteria = salt.job_handler.config.load_criteria(
             self.opts, section, self.leases
         )
-        kept = self._safely(self.criteria.snapshot) or {}
-        self._safely(criteria.restore, kept, self.clock())
-        self.criteria = self.queue.criteria = criteria
+        kept = self.queue.criteria.snapshot() or {}
+        self.queue.criteria = salt.job_handler.queue.Guarded(criteria)
+        self.queue.criteria.restore(kept, self.clock())
         # the parts share this dictionary
         self.section.clear()
         self.section.update(section)

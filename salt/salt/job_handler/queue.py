@@ -1,24 +1,25 @@
 """
 The queue: which jobs wait, in which order they leave, and what becomes of them.
 
-It has no clock and does no I/O. :meth:`Queue.advance` gives out what is to be done, one
-action after the other. An action holds from the moment it is given out, and is taken back
-with :meth:`Queue.undo` if it can't be done.
+It has no clock and does no I/O. :meth:`Queue.advance` says what is to be done next. When
+that is written down, :meth:`Queue.done` makes it hold.
 """
 
 import collections
+import functools
 import heapq
 import itertools
 import logging
 
 import salt.job_criteria
 import salt.job_handler.estimate
+import salt.payload
 
 log = logging.getLogger(__name__)
 
-#: Publish ``job`` to ``minions``, which have a lease, and leave ``excluded`` out, each with
-#: the reason. ``last`` says whether no minion of the job waits any more.
-Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "last"))
+#: Publish ``job`` to ``minions``, and leave ``excluded`` out, each with the reason. ``rest``
+#: are its minions that still wait.
+Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "rest"))
 
 #: End ``job``, or what waits of it, for one of the following reasons.
 Discard = collections.namedtuple("Discard", ("job", "reason"))
@@ -59,8 +60,8 @@ AGEING_SECONDS = 60
 #: Of more flows than this, those are forgotten that got next to nothing.
 FLOWS = 1000
 
-#: The priorities of so many jobs that do not wait are remembered, for later parts of
-#: batches.
+#: Of so many jobs that do not wait it is remembered what administrators have said, for
+#: later parts of batches.
 ORDERS = 1000
 
 
@@ -109,7 +110,7 @@ class Job:
         "waves",
         "sent",
         "moved",
-        "reason",
+        "_reason",
         "priority",
         "held",
         "parked",
@@ -140,11 +141,80 @@ class Job:
         self.cost = 1
 
     @property
+    def reason(self):
+        """
+        Why it waits, as a text that can be stored.
+        """
+        return self._reason
+
+    @reason.setter
+    def reason(self, value):
+        self._reason = salt.job_criteria.text(value)
+
+    @property
     def fun(self):
         """
         The function, or the list of functions of a compound command.
         """
         return self.functions[0] if len(self.functions) == 1 else self.functions
+
+
+def _packable(value):
+    """
+    Return a dictionary, which may be None, as it can be stored.
+
+    :raises Exception: if it can't be
+    """
+    return salt.payload.loads(salt.payload.dumps(dict(value or {}), use_bin_type=True))
+
+
+def _number(value):
+    """
+    :raises ValueError: unless a value is a number above zero
+    """
+    if not salt.job_criteria.is_number(value):
+        raise ValueError(f"{value!r:.100} is no number above 0")
+    return value
+
+
+class Guarded:
+    """
+    A criteria module of which no method but ``decide`` raises an exception, or returns what
+    can't be used.
+
+    :param Criteria criteria: the module
+    """
+
+    #: what makes sure that a value can be used, and what a method that fails returns
+    CHECKS = {
+        "beside": (bool, False),
+        "collect": (lambda value: value, None),
+        "cost": (_number, 1),
+        "flow": (repr, ""),
+        "learn": (bool, None),
+        "released": (bool, None),
+        "restore": (bool, None),
+        "snapshot": (_packable, {}),
+        "started": (bool, None),
+        "stats": (_packable, {}),
+        "weight": (_number, 1),
+    }
+
+    def __init__(self, criteria):
+        self._criteria = criteria
+        for name in self.CHECKS:
+            setattr(self, name, functools.partial(self._call, name))
+
+    def __getattr__(self, name):
+        return getattr(self._criteria, name)
+
+    def _call(self, name, *args):
+        check, instead = self.CHECKS[name]
+        try:
+            return check(getattr(self._criteria, name)(*args))
+        except Exception:  # pylint: disable=broad-except
+            log.exception("The criteria module failed in %s", name)
+            return instead
 
 
 class _Shares:
@@ -177,7 +247,7 @@ class Queue:
     """
 
     def __init__(self, criteria, leases, rules, section, minions_of):
-        self.criteria = criteria
+        self.criteria = Guarded(criteria)
         self.leases = leases
         self.rules = rules
         self.section = section
@@ -186,15 +256,13 @@ class Queue:
         self.bytes = 0
         #: nothing is published before this
         self.held_until = None
-        #: nothing is published until this, which may be infinite; None for no pause
-        self.paused_until = None
         #: whether :meth:`advance` has ended because it had looked at much
         self.more = False
         #: whether the criteria module has failed on the last job
         self.failing = False
         self._jobs = {}
-        # {(priority, flow): {seq: job}}, without those that are held or parked
-        self._flows = {}
+        #: ``{(priority, flow): {seq: job}}``, without those that are held or parked
+        self.flows = {}
         self._jids = {}
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
@@ -202,7 +270,7 @@ class Queue:
         self._ties = itertools.count()
         self.shares = _Shares()
         self.estimate = salt.job_handler.estimate.Estimate(self, leases)
-        # {job id: (priority, held)}
+        # {job id: (priority, held, cancelled)}
         self.orders = collections.OrderedDict()
 
     def __len__(self):
@@ -224,34 +292,33 @@ class Queue:
     # Jobs come and go
     # ------------------------------------------------------------------
 
-    def put(self, job, deadline=None):
+    def put(self, job):
         """
         Add a job.
-
-        :param float deadline: when it is discarded, whatever its caller says
         """
         oldest = job.queued + self.section["max_queue_age"]
-        job.deadline = deadline or min(oldest, job.deadline or oldest)
+        job.deadline = min(oldest, job.deadline or oldest)
         rule = self._rule(job)
         if rule is not None and rule.priority is not None:
             job.priority = rule.priority
-        self._obey(job, *self.orders.get(job.jid, (None, None)))
-        try:
-            job.flow = self.criteria.flow(job)
-            hash(job.flow)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the flow of a job")
-            job.flow = None
+        self._obey(job)
+        job.flow = self.criteria.flow(job)
         self._jobs[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         self.bytes += job.size
+        self._watch(job)
+        self._line_up(job)
+
+    def _watch(self, job):
+        """
+        Look at a job again at its deadline.
+        """
         heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
         if len(self._deadlines) > 2 * len(self._jobs) + 100:
             self._deadlines = [
                 (job.deadline, next(self._ties), job) for job in self._jobs.values()
             ]
             heapq.heapify(self._deadlines)
-        self._line_up(job)
 
     def _line_up(self, job):
         """
@@ -259,16 +326,16 @@ class Queue:
         """
         if job.held or job.parked:
             return
-        jobs = self._flows.setdefault((job.priority, job.flow), {})
+        jobs = self.flows.setdefault((job.priority, job.flow), {})
         in_order = not jobs or next(reversed(jobs)) < job.seq
         jobs[job.seq] = job
         if not in_order:
-            self._flows[job.priority, job.flow] = dict(sorted(jobs.items()))
+            self.flows[job.priority, job.flow] = dict(sorted(jobs.items()))
 
     def _step_out(self, job):
         key = (job.priority, job.flow)
-        if self._flows.get(key, {}).pop(job.seq, None) and not self._flows[key]:
-            del self._flows[key]
+        if self.flows.get(key, {}).pop(job.seq, None) and not self.flows[key]:
+            del self.flows[key]
 
     def remove(self, job):
         """
@@ -289,70 +356,70 @@ class Queue:
         """
         return list(self._jids.get(jid, {}).values())
 
-    def order(self, jid, priority=None, held=None):
+    def order(self, jid, *order):
         """
-        Give a job another priority, keep it in the queue or let it go. This holds for
-        the parts of a batch that come later as well.
+        Give a job another priority, keep it in the queue or let it go, or cancel it. This
+        holds for the parts of a batch that come later as well.
 
+        :param order: priority, whether it is held, and whether it is cancelled; None for
+            what stays as it is
         :return: how many minions wait for it
         """
-        before = self.orders.pop(jid, (None, None))
-        order = (
-            before[0] if priority is None else priority,
-            before[1] if held is None else held,
+        before = self.orders.pop(jid, (None, None, None))
+        self.orders[jid] = tuple(
+            old if new is None else new for old, new in zip(before, order)
         )
         for job in self.of_jid(jid):
             self._step_out(job)
-            self._obey(job, *order)
+            self._obey(job)
+            self._watch(job)
             self._line_up(job)
-        if order != (None, None):
-            self.orders[jid] = order
-            gone = [name for name in self.orders if name not in self._jids]
-            for name in gone[: max(0, len(gone) - ORDERS)]:
-                del self.orders[name]
+        gone = [name for name in self.orders if name not in self._jids]
+        for name in gone[: max(0, len(gone) - ORDERS)]:
+            del self.orders[name]
         return sum(job.count for job in self.of_jid(jid))
 
-    @staticmethod
-    def _obey(job, priority, held):
+    def _obey(self, job):
         """
         Do what an administrator has said of a job.
         """
+        priority, held, cancelled = self.orders.get(job.jid, (None, None, None))
         if priority is not None:
             job.priority = priority
         if held is not None:
             job.held = held
+        if cancelled:
+            # the next step takes it out
+            job.deadline = job.queued
 
-    def cancel(self, jid, now, minions=None):
+    def is_cancelled(self, job):
         """
-        Take a job out of the queue, and yield the actions.
+        Return whether a job was cancelled before it, or this part of it, came.
+        """
+        return bool(self.orders.get(job.jid, (None, None, None))[2])
+
+    def cancel(self, jid, minions=None):
+        """
+        Return the actions that take a job out of the queue.
 
         :param set minions: only these of its minions
         """
+        ret = []
         for job in self.of_jid(jid):
             ids = self._minions(job)
             gone = ids if minions is None else [name for name in ids if name in minions]
             if len(gone) == len(ids):
-                self.remove(job)
-                self.counters["cancelled"] += 1
-                yield Discard(job, CANCELLED)
+                ret.append(Discard(job, CANCELLED))
             elif gone and not job.fixed:
                 excluded = dict.fromkeys(gone, SENTENCES[CANCELLED])
-                yield self._dispatch(job, [], excluded, now)
+                ret.append(self._dispatch(job, [], excluded))
+        return ret
 
-    def abandon(self, job):
+    def force(self, job):
         """
-        Return the action that ends a job whose caller has gone.
+        Return the action that publishes a job at once, whatever the limits are.
         """
-        self.remove(job)
-        self.counters["discarded"] += 1
-        return Discard(job, GONE)
-
-    def force(self, job, now):
-        """
-        Yield the action that publishes a job at once, whatever the limits are.
-        """
-        if job in self:
-            yield self._dispatch(job, self._minions(job), {}, now)
+        return self._dispatch(job, self._minions(job), {})
 
     def _minions(self, job):
         if job.minions is None:
@@ -367,10 +434,8 @@ class Queue:
         """
         Return whether the queue is paused. Pauses that are over end.
         """
-        if self.paused_until is not None and now >= self.paused_until:
-            self.paused_until = None
         self.rules.end_pauses(now)
-        return self.paused_until is not None
+        return self.rules.paused_until is not None
 
     def hold(self, now, seconds=RETRY_SECONDS):
         """
@@ -391,47 +456,54 @@ class Queue:
 
     def advance(self, now):
         """
-        Yield what is to be done.
+        Return what is to be done next, or None.
         """
-        while self._deadlines and self._deadlines[0][0] <= now:
-            job = heapq.heappop(self._deadlines)[2]
-            if self._jobs.get(job.seq) is job and job.deadline <= now:
-                self.remove(job)
-                self.counters["discarded"] += 1
-                aged = now >= job.queued + self.section["max_queue_age"]
-                yield Discard(job, AGE if aged else TIMEOUT)
         if self.held_until is not None and now >= self.held_until:
             self.held_until = None
         self.more = False
-        if self.pausing(now) or self.held_until is not None:
-            return
+        if self.held_until is not None:
+            return None
+        while self._deadlines and self._deadlines[0][0] <= now:
+            job = self._deadlines[0][2]
+            if self._jobs.get(job.seq) is job and job.deadline <= now:
+                return Discard(job, self._overdue(job, now))
+            heapq.heappop(self._deadlines)
+        if self.pausing(now):
+            return None
         self._unpark(now)
         looks = LOOKS_AT_ONCE
         while True:
             job = self._next(now)
             self.more = job is not None and looks <= 0
             if job is None or self.more:
-                return
+                return None
             looks -= LOOKS_OF_A_JOB + job.count
             action = self._decide(job, now)
             if action is None and not job.parked:
-                action = self._beside(job, now)
-                if action is None:
-                    return
+                return self._beside(job, now)
             if action is not None:
-                yield action
+                return action
+
+    def _overdue(self, job, now):
+        """
+        Return why a job is not published any more.
+        """
+        if self.is_cancelled(job):
+            return CANCELLED
+        aged = now >= job.queued + self.section["max_queue_age"]
+        return AGE if aged else TIMEOUT
 
     def _next(self, now):
         """
         Return the job whose turn it is: of the highest priority, that of the flow that
         got the fewest slots recently, for what it is worth and for as long as it waits.
         """
-        if not self._flows:
+        if not self.flows:
             return None
-        top = max(priority for priority, _ in self._flows)
+        top = max(priority for priority, _ in self.flows)
         heads = [
             next(iter(jobs.values()))
-            for (priority, _), jobs in self._flows.items()
+            for (priority, _), jobs in self.flows.items()
             if priority == top
         ]
         if len(heads) == 1:
@@ -445,38 +517,24 @@ class Queue:
 
         :param shares: in place of those of the queue
         """
-        try:
-            weight = self.criteria.weight(job)
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the weight of a job")
-            weight = 1
+        weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
         return ((shares or self.shares).got(job.flow, now) + 1) / weight
-
-    def flows(self):
-        """
-        Return ``((priority, flow), {number: job})`` of the jobs that take turns.
-        """
-        return self._flows.items()
 
     def _beside(self, waiting, now):
         """
         Return the action for a small job that may go while another one waits for room.
         """
         # without those that are held or parked, however many these are
-        flows = (flow.values() for flow in self._flows.values())
+        flows = (flow.values() for flow in self.flows.values())
         oldest = heapq.merge(*flows, key=lambda job: job.seq)
         for job in list(itertools.islice(oldest, BESIDE)):
             if job is waiting:
                 continue
             rule = self._rule(job)
-            try:
-                may = job.forced or (rule is not None and rule.action == "accept")
-                may = may or self.criteria.beside(job, now)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("The criteria module failed to look at job %s", job.jid)
-                return None
+            accepted = rule is not None and rule.action == "accept"
+            may = job.forced or accepted or self.criteria.beside(job, now)
             if may:
                 action = self._decide(job, now)
                 if action is not None:
@@ -521,38 +579,32 @@ class Queue:
     def _cost(self, job, rule):
         if rule is not None and rule.cost is not None:
             return rule.cost
-        try:
-            cost = self.criteria.cost(job)
-            if not 0 < cost < float("inf"):
-                raise ValueError(f"the cost is {cost}")
-            return cost
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed to name the cost of a job")
-            return 1
+        return self.criteria.cost(job)
 
-    def count_again(self, jid, info, minions):
+    def count(self, jid, functions, rule):
         """
-        Let a job that runs count for the rule that matches it, after a restart.
-
-        :param info: ``(function, user)``, or None if that is not known any more
+        Let a job that runs count for the rule that matches it, and for estimates.
         """
-        if info is None:
-            return
-        functions = [info[0]] if isinstance(info[0], str) else info[0]
         self.estimate.dispatched(jid, functions)
-        if len(self.rules):
-            rule = self.rules.find(functions, info[1], minions)
-            if rule is not None:
-                rule.jids.add(jid)
+        if rule is not None:
+            rule.jids.add(jid)
 
     def adopt(self, job):
         """
-        Let a job count that a worker has published: what it costs, and for its rule.
+        Let a job count that a worker has published.
         """
-        rule = self._rule(job)
-        self.estimate.dispatched(job.jid, job.functions)
-        if rule is not None:
-            rule.jids.add(job.jid)
+        self.count(job.jid, job.functions, self._rule(job))
+
+    def count_again(self, jid, info, minions):
+        """
+        Let a job that runs count after a restart.
+
+        :param info: ``(function, user)``, or None if that is not known any more
+        """
+        if info is not None:
+            functions = [info[0]] if isinstance(info[0], str) else info[0]
+            rule = self.rules.find(functions, info[1], minions)
+            self.count(jid, functions, rule)
 
     def _decide(self, job, now):
         """
@@ -560,9 +612,11 @@ class Queue:
         """
         minions, rule = self._minions(job), self._rule(job)
         if rule is not None and rule.action == "reject":
-            self.remove(job)
-            self.counters["discarded"] += 1
             job.reason = rule.reason
+            return Discard(job, REJECTED)
+        if not minions:
+            # a worker has published it, or the database was damaged
+            job.reason = "Its minions are not known any more"
             return Discard(job, REJECTED)
         if rule is not None and rule.action == "pause":
             job.reason = rule.reason
@@ -583,7 +637,7 @@ class Queue:
             if decision.parked:
                 self._park(job)
             return None
-        return self._dispatch(job, decision.minions, decision.excluded, now)
+        return self._dispatch(job, decision.minions, decision.excluded)
 
     def _limited(self, job, rule, decision):
         """
@@ -612,6 +666,10 @@ class Queue:
         try:
             decision = self.criteria.decide(job, now)
             if decision.minions is not None:
+                # a module may give them in any form, and not each can be stored
+                decision = decision._replace(
+                    minions=list(decision.minions), excluded=dict(decision.excluded)
+                )
                 self._check(job, decision)
             self.failing = False
             return decision
@@ -642,20 +700,33 @@ class Queue:
         if not named or not named.issubset(job.minions):
             raise ValueError("the decision is not about minions of the job")
 
-    def _dispatch(self, job, minions, excluded, now):
-        """
-        Return the action that publishes a job, and give its minions their leases.
-        """
-        cost = job.cost
-        self.leases.take(job.jid, minions, cost, now)
-        self.estimate.dispatched(job.jid, job.functions)
-        self.shares.add(job.flow, cost * len(minions), now)
+    @staticmethod
+    def _dispatch(job, minions, excluded):
+        excluded = {
+            minion: salt.job_criteria.text(reason)
+            for minion, reason in excluded.items()
+        }
         if len(minions) + len(excluded) >= len(job.minions):
-            job.minions = []
-        else:
-            gone = {*minions, *excluded}
-            job.minions = [name for name in job.minions if name not in gone]
-        job.count = len(job.minions)
+            return Dispatch(job, minions, excluded, [])
+        gone = {*minions, *excluded}
+        rest = [name for name in job.minions if name not in gone]
+        return Dispatch(job, minions, excluded, rest)
+
+    def done(self, action, now):
+        """
+        An action is written down: its minions get their leases, or its job ends.
+        """
+        job = action.job
+        if isinstance(action, Discard):
+            self.remove(job)
+            cancelled = action.reason == CANCELLED
+            self.counters["cancelled" if cancelled else "discarded"] += 1
+            return
+        minions = action.minions
+        self.leases.take(job.jid, minions, job.cost, now)
+        self.estimate.dispatched(job.jid, job.functions)
+        self.shares.add(job.flow, job.cost * len(minions), now)
+        job.minions, job.count = action.rest, len(action.rest)
         job.sent += len(minions)
         job.waves += 1
         job.moved, job.reason = now, ""
@@ -663,44 +734,34 @@ class Queue:
             self.remove(job)
             self.counters["dispatched"] += 1
         self.counters["waves"] += bool(minions)
-        self.counters["excluded"] += len(excluded)
-        return Dispatch(job, minions, excluded, not job.count)
+        self.counters["excluded"] += len(action.excluded)
 
-    def undo(self, action, now, excluded=True):
+    @staticmethod
+    def without(action):
         """
-        An action could not be done: the job waits again, and nothing is published for a
-        moment.
+        Return for which minions a job waits if a wave could not be published, and how many
+        waves it has: the next try is a further one, which does not reach who was left out,
+        or takes the place of this one.
+        """
+        job = action.job
+        waves = job.waves if action.excluded else job.waves - 1
+        return sorted([*job.minions, *action.minions]), waves
 
-        :param bool excluded: whether that also holds for those who are left out
+    def undo(self, action, now):
+        """
+        A wave could not be published: its minions wait again, and nothing is published for
+        a moment.
         """
         job = action.job
         self.hold(now)
-        if isinstance(action, Discard):
-            name = "cancelled" if action.reason == CANCELLED else "discarded"
-            self.counters[name] -= 1
-            if action.reason != CANCELLED:
-                # it is not published any more, and discarded a moment later
-                job.held = True
-                self.put(job, now + RETRY_SECONDS)
-            else:
-                self.put(job)
-            return
-        cost = job.cost
         for minion in action.minions:
             self.leases.end(job.jid, minion, undo=True)
-        self.shares.add(job.flow, -cost * len(action.minions), now)
-        back = [*self._minions(job), *action.minions]
-        if excluded:
-            self.counters["excluded"] -= len(action.excluded)
-            back += action.excluded
-        job.minions = sorted(back)
+        self.shares.add(job.flow, -job.cost * len(action.minions), now)
+        job.minions, job.waves = self.without(action)
         job.count = len(job.minions)
         job.sent -= len(action.minions)
-        if excluded or not action.excluded:
-            # otherwise the next try is a further wave: it must not reach who was left out
-            job.waves -= 1
         job.reason = "it could not be published"
         self.counters["aborted"] += 1
-        if action.last:
+        if not action.rest:
             self.counters["dispatched"] -= 1
             self.put(job)

@@ -3,6 +3,7 @@ What callers, people and programs get to know of the job handler.
 """
 
 import collections
+import functools
 import itertools
 import os
 import time
@@ -96,8 +97,8 @@ class Report:
         says, or that it is not its turn yet.
         """
         queue = self.queue
-        if queue.paused_until is not None:
-            until = date(queue.paused_until)
+        if queue.rules.paused_until is not None:
+            until = date(queue.rules.paused_until)
             return (
                 f"the queue is paused until {until}" if until else "the queue is paused"
             )
@@ -113,14 +114,18 @@ class Report:
     # To people
     # ------------------------------------------------------------------
 
-    def figures(self, now):
+    def status(self, now):
         """
-        Return the figures of the queue.
+        Return the figures of the job handler and of its criteria module.
         """
-        queue = self.queue
+        queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
+        until = rules.paused_until
         oldest = min((job.queued for job in queue), default=now)
-        until = queue.paused_until
         return {
+            "criteria": self.section["criteria"],
+            "settings": salt.job_handler.config.public(self.section),
+            "pid": os.getpid(),
+            "running_since": self.started,
             "queued": len(queue),
             "queued_bytes": queue.bytes,
             "max_queue_size": self.section["max_queue_size"],
@@ -128,37 +133,19 @@ class Report:
             "paused": until is not None,
             # JSON has no infinity
             "paused_until": None if until == float("inf") else until,
+            # but that of all jobs
+            "pauses": [rule.settings for rule in rules.rules if rule.given],
             "held": queue.held_until is not None,
             "failing": queue.failing,
             **{name: queue.counters[name] for name in _COUNTED},
-        }
-
-    def status(self, now):
-        """
-        Return the figures of the job handler and of its criteria module.
-        """
-        leases = self.queue.leases
-        return {
-            "criteria": self.section["criteria"],
-            "settings": salt.job_handler.config.public(self.section),
-            "pid": os.getpid(),
-            "running_since": self.started,
-            **self.figures(now),
             "capacity": {
                 "used": leases.occupied,
                 "leases": len(leases),
-                **self._stats(now),
+                **queue.criteria.stats(now),
             },
             "silent_minions": len(leases.silent),
             "checking_minions": leases.checking,
-            "pauses": self.queue.rules.pauses,
         }
-
-    def _stats(self, now):
-        try:
-            return dict(self.queue.criteria.stats(now))
-        except Exception as exc:  # pylint: disable=broad-except
-            return {"error": str(exc)}
 
     def words(self, now):
         """
@@ -258,11 +245,13 @@ class Report:
         """
         Return when the jobs that wait start, at most a second old.
         """
-        if self.queue.paused_until is not None:
+        if self.queue.rules.paused_until is not None:
             return {}
         then, starts = self._estimated
         if not 0 <= now - then < 1:
-            starts = self.queue.estimate.starts(self._stats(now).get("limit"), now)
+            starts = self.queue.estimate.starts(
+                self.queue.criteria.stats(now).get("limit"), now
+            )
             self._estimated = now, starts
         return starts
 
@@ -344,7 +333,9 @@ class Report:
         if (section.get("exporter") or "").lower() == "prometheus":
             # another process has the port of the master
             listener = section.get("prometheus") or {}
-            port = listener.get("job_handler_port", int(listener.get("port", 9464)) + 1)
+            port = listener.get("job_handler_port") or (
+                int(listener.get("port") or 9464) + 1
+            )
             section = {**section, "prometheus": {**listener, "port": port}}
             salt.utils.metrics.configure(
                 {**opts, "metrics": section, "__role": "master"}
@@ -361,11 +352,16 @@ class Report:
             "salt.job_handler.unavailable",
             description="Publish requests that the job handler did not answer.",
         )
+
+        def stats(now):
+            # the module may be another one by then
+            return self.queue.criteria.stats(now)
+
         for name, value, description in (
             ("depth", lambda now: len(self.queue), "Jobs that wait."),
             (
                 "oldest",
-                lambda now: self.figures(now)["oldest"],
+                lambda now: self.status(now)["oldest"],
                 "Seconds that the oldest job has waited.",
             ),
             (
@@ -373,26 +369,25 @@ class Report:
                 lambda now: self.queue.leases.occupied,
                 "Slots that are occupied.",
             ),
-            ("limit", lambda now: self._stats(now).get("limit"), "The master's limit."),
+            ("limit", lambda now: stats(now).get("limit"), "The master's limit."),
             (
                 "full_minions",
-                lambda now: self._stats(now).get("full_minions"),
+                lambda now: stats(now).get("full_minions"),
                 "Minions at their own limit.",
             ),
         ):
-            self._gauge(name, value, description)
+            salt.utils.metrics.observable_gauge(
+                f"salt.job_handler.{name}",
+                functools.partial(self._observe, value),
+                description=description,
+            )
 
-    def _gauge(self, name, value, description):
-        def observe(options):
-            # pylint: disable=import-outside-toplevel
-            from opentelemetry.metrics import Observation
+    def _observe(self, value, _options):
+        # pylint: disable=import-outside-toplevel
+        from opentelemetry.metrics import Observation
 
-            number = value(self.clock())
-            return [] if number is None else [Observation(number)]
-
-        salt.utils.metrics.observable_gauge(
-            f"salt.job_handler.{name}", observe, description=description
-        )
+        number = value(self.clock())
+        return [] if number is None else [Observation(number)]
 
     def count_unavailable(self):
         """
@@ -404,19 +399,12 @@ class Report:
             self._unavailable.add(number, attributes={"result": mode})
         self._exported = counts
 
-    def dispatched(self, job, now):
+    def count(self, result, job, now):
         """
-        Count a job that has gone out to all of its minions.
-        """
-        self._count("dispatched", job, now)
+        Count a job that leaves the queue.
 
-    def discarded(self, action, now):
+        :param str result: ``dispatched``, or why it is not published
         """
-        Count a job that is not published.
-        """
-        self._count(action.reason, action.job, now)
-
-    def _count(self, result, job, now):
         self._left = [*self._left[-31:], now]
         if self._results is not None:
             self._results.add(1, attributes={"result": result})

@@ -24,15 +24,15 @@ nothing, and a power cut may lose the last moments, but not the database. The st
 are those that PostgreSQL knows as well, see :mod:`salt.job_handler.postgres`.
 """
 
-import collections
 import contextlib
+import errno
 import hashlib
 import logging
 import os
 import sqlite3
-import stat
 import time
 import zlib
+from collections import Counter
 
 import salt.exceptions
 import salt.payload
@@ -100,6 +100,8 @@ MIGRATIONS = (
     CREATE INDEX left_out_jid ON left_out (jid);
     CREATE TABLE meta (name TEXT PRIMARY KEY, value {bytes} NOT NULL);
     """,
+    # a new form of the values "pauses" and "leader", which earlier versions can't read
+    "DELETE FROM meta WHERE name = 'leader'",
 )
 
 _TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -113,6 +115,9 @@ LOG_BYTES = 16 * 1024 * 1024
 #: For so many seconds a second try of a publish request is answered with the job id of
 #: the first.
 KEY_SECONDS = 900
+
+#: A worker hands a job over within so many seconds, or never.
+NEW_SECONDS = 600
 
 #: So many jobs that have ended are kept for people to look at.
 HISTORY = 1000
@@ -179,36 +184,45 @@ def folder(opts):
     return ret
 
 
-def _private(path):
-    """
-    Make a folder for the user of this process alone.
-    """
-    with contextlib.suppress(FileExistsError):
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    info = os.lstat(path)
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise StoreError(
-            f"Move {path} away: the job handler keeps its files there, and it is not a"
-            " folder of the user that the master runs as."
-        )
-    if stat.S_IMODE(info.st_mode) != 0o700:
-        os.chmod(path, 0o700)
+#: A link, something else, or what another user has, is in the way
+_STRANGE = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.EPERM,
+}
 
 
-def _private_file(path):
+def _private(path, folder):
     """
-    Make a file for the user of this process alone: it holds the arguments of jobs.
+    Make a folder, or a file, for the user of this process alone: it holds the arguments of
+    jobs.
     """
     try:
-        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        if folder:
+            os.makedirs(path, mode=0o700, exist_ok=True)
+        kind = os.O_DIRECTORY if folder else os.O_CREAT | os.O_RDWR
+        handle = os.open(path, kind | os.O_NOFOLLOW, 0o600)
+        try:
+            own = os.fstat(handle).st_uid == os.geteuid()
+            if own:
+                os.fchmod(handle, 0o700 if folder else 0o600)
+        finally:
+            os.close(handle)
     except OSError as exc:
+        if exc.errno not in _STRANGE:
+            raise StoreError(
+                f"{path} can't be used ({exc.strerror}): see whether its file system is"
+                " full or read-only."
+            ) from exc
+        own = False
+    if not own:
         raise StoreError(
-            f"Move {path} away: the job handler can't use it ({exc.strerror})."
-        ) from exc
-    try:
-        os.fchmod(handle, 0o600)
-    finally:
-        os.close(handle)
+            f"Move {path} away: the job handler keeps its files there, and it is none of"
+            " the user that the master runs as."
+        )
 
 
 class Clock:
@@ -265,10 +279,10 @@ class Store:
 
     def __init__(self, opts, busy=BUSY_SECONDS):
         path = folder(opts)
-        _private(os.path.join(opts["cachedir"], "job_handler"))
-        _private(path)
+        _private(os.path.join(opts["cachedir"], "job_handler"), True)
+        _private(path, True)
         self.path = os.path.join(path, NAME)
-        _private_file(self.path)
+        _private(self.path, False)
         #: tells whether the database was put aside
         self.inode = os.stat(self.path).st_ino
         self.db = sqlite3.connect(self.path, timeout=busy, isolation_level=None)
@@ -325,8 +339,12 @@ class Store:
     @contextlib.contextmanager
     def writing(self):
         """
-        Keep all that is written here, or nothing. There is one writer at a time.
+        Keep all that is written here, or nothing, as a part of what is being written
+        already. There is one writer at a time.
         """
+        if self.db.in_transaction:
+            yield
+            return
         try:
             self._begin()
             yield
@@ -339,6 +357,12 @@ class Store:
 
     def _begin(self):
         self.db.execute("BEGIN IMMEDIATE")
+
+    def keep_lead(self):
+        """
+        Say that the job handler is still taking over what is here: if other masters have
+        the store as well, they wait for that.
+        """
 
     def replaced(self):
         """
@@ -393,11 +417,12 @@ class Store:
         """
         Keep a value that msgpack can carry.
         """
-        self.db.execute(
-            "INSERT INTO meta VALUES (?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (name, pack(value)),
-        )
+        with self.writing():
+            self.db.execute(
+                "INSERT INTO meta VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, pack(value)),
+            )
 
     # ------------------------------------------------------------------
     # What workers of the master do
@@ -434,38 +459,45 @@ class Store:
         """
         Return why there is no place for a job, or None.
         """
-        users = {
-            name: (count, taken)
-            for name, count, taken in self.db.execute(
-                "SELECT owner, count(*), CAST(sum(size) AS BIGINT) FROM jobs WHERE state = 'queued'"
-                " GROUP BY owner"
-            )
-        }
-        count = sum(row[0] for row in users.values())
-        taken = sum(row[1] for row in users.values())
-        mine, my_bytes = users.get(user, (0, 0))
-        if not privileged:
-            if mine >= max(1, most * USER_SHARE):
-                return (
-                    f"User {user} has {mine} jobs in the master's queue, which takes at"
-                    f" most {max(1, int(most * USER_SHARE))} of one user"
-                )
-            if my_bytes + size > most_bytes * USER_SHARE:
-                return (
-                    f"With this one the jobs of user {user} would take"
-                    f" {my_bytes + size} bytes of the master's queue, and one user may"
-                    f" take {int(most_bytes * USER_SHARE)}"
-                )
-            # a share is for root
-            most -= int(most * ROOT_SHARE)
-            most_bytes -= int(most_bytes * ROOT_SHARE)
-        if count >= most:
-            return f"The master has {count} jobs waiting, and takes at most {most}"
-        if taken + size > most_bytes:
-            return (
+        count, taken, mine, my_bytes = self.db.execute(
+            "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT),"
+            " coalesce(sum(CASE WHEN owner = ? THEN 1 END), 0),"
+            " CAST(coalesce(sum(CASE WHEN owner = ? THEN size END), 0) AS BIGINT)"
+            " FROM jobs WHERE state = 'queued'",
+            (user, user),
+        ).fetchone()
+        shares = [
+            (f"The master has {count} jobs waiting, and takes", count + 1, most),
+            (
                 f"With this one the jobs that wait would take {taken + size} bytes, and"
-                f" the master's queue takes at most {most_bytes}"
-            )
+                " the master's queue takes",
+                taken + size,
+                most_bytes,
+            ),
+        ]
+        if not privileged:
+            shares = [
+                (
+                    f"User {user} has {mine} jobs in the master's queue, which takes of"
+                    " one user",
+                    mine + 1,
+                    max(1, int(most * USER_SHARE)),
+                ),
+                (
+                    f"With this one the jobs of user {user} would take"
+                    f" {my_bytes + size} bytes, and the master's queue takes of one user",
+                    my_bytes + size,
+                    int(most_bytes * USER_SHARE),
+                ),
+                # a share is for root
+                *(
+                    (sentence, number, limit - int(limit * ROOT_SHARE))
+                    for sentence, number, limit in shares
+                ),
+            ]
+        for sentence, number, limit in shares:
+            if number > limit:
+                return f"{sentence} at most {limit}"
         return None
 
     def complete(self, seq, jid, load, ids, info):
@@ -478,8 +510,9 @@ class Store:
         """
         body = pack(load)
         with self.writing():
-            if (self._row("state", seq) or ("new",)) != ("new",):
-                # it was done, and only the connection was lost then
+            row = self._row("state", seq)
+            if row and row[0] != "new":
+                # done, but the connection was lost then
                 return
             size = len(body) + self._set_ids(seq, ids, 0)
             cursor = self.db.execute(
@@ -516,65 +549,48 @@ class Store:
 
     def add_unavailable(self, counts):
         """
-        Add to how many publish requests the job handler did not answer.
+        Count publish requests that the job handler did not answer.
 
-        :param dict counts: how many more, by ``fail_mode``
+        :param Counter counts: how many, by the value of ``fail_mode``
         """
         with self.writing():
-            total = collections.Counter(self.get_meta("unavailable", {}))
-            total.update(counts)
-            self.put_meta("unavailable", dict(total))
+            self.put_meta(
+                "unavailable", dict(counts + Counter(self.get_meta("unavailable")))
+            )
 
     # ------------------------------------------------------------------
     # What the job handler does
     # ------------------------------------------------------------------
 
-    def waiting(self):
+    def values(self, column, state):
         """
-        Return the numbers of the jobs that wait.
+        Return a list of one value of each job in a state.
         """
-        return self._seqs("state = 'queued'")
+        rows = self.db.execute(f"SELECT {column} FROM jobs WHERE state = ?", (state,))
+        return [value for (value,) in rows]
 
-    def _seqs(self, condition, *values):
-        rows = self.db.execute(f"SELECT seq FROM jobs WHERE {condition}", values)
-        return [seq for (seq,) in rows]
-
-    def queued(self, seqs=None):
+    def jobs(self, state, seqs=None):
         """
-        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs that wait.
+        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs in a state.
 
         :param list seqs: only those with these numbers
         """
         query = (
             "SELECT seq, jid, owner, size, at, count, waves, info FROM jobs"
-            " WHERE state = 'queued'"
+            " WHERE state = ?"
         )
         if seqs is None:
-            rows = self.db.execute(f"{query} ORDER BY seq").fetchall()
+            rows = self.db.execute(f"{query} ORDER BY seq", (state,)).fetchall()
         else:
             rows = []
             for seq in sorted(seqs):
-                rows += self.db.execute(f"{query} AND seq = ?", (seq,)).fetchall()
+                rows += self.db.execute(f"{query} AND seq = ?", (state, seq)).fetchall()
         return [(*row[:-1], unpack(row[-1])) for row in rows]
 
     def _row(self, columns, seq):
         return self.db.execute(
             f"SELECT {columns} FROM jobs WHERE seq = ?", (seq,)
         ).fetchone()
-
-    def info_of(self, seq):
-        """
-        Return the function and the user of a job, or None.
-        """
-        info, owner = self._row("info, owner", seq) or (None, None)
-        return None if info is None else (unpack(info)["fun"], owner)
-
-    def jid_of(self, seq):
-        """
-        Return the job id of a job, or None.
-        """
-        row = self._row("jid", seq)
-        return row[0] if row else None
 
     def load_of(self, seq):
         """
@@ -586,12 +602,12 @@ class Store:
 
     def ids_of(self, seq):
         """
-        Return the ids of the minions that a job waits for.
+        Return the ids of the minions that a job waits for, none if it is not known.
         """
         row = self.db.execute(
             "SELECT ids FROM jobs JOIN targets USING (digest) WHERE seq = ?", (seq,)
         ).fetchone()
-        return unpack(row[0])
+        return unpack(row[0]) if row else []
 
     def _set_ids(self, seq, ids, waves):
         """
@@ -612,36 +628,39 @@ class Store:
         )
         return len(packed)
 
-    def wave(self, job, minions, excluded, cost, whole):
+    def wave(self, job, minions, excluded, rest, whole, state="queued"):
         """
         Write down that a wave is about to be published, and who is left out.
 
-        :param job: the job, with the minions that still wait
+        :param job: the job
+        :param rest: its minions that still wait
         :param bool whole: whether it goes out with the target of the job
+        :param str state: of the job; with ``direct`` a worker has published the wave
         :return: the number of the wave, or None if ``minions`` is empty
         :raises TakenError: if a worker has taken the job back
         """
         number = None
         with self.writing():
             row = self.db.execute(
-                "SELECT 1 FROM jobs WHERE seq = ? AND state = 'queued'", (job.seq,)
+                "SELECT 1 FROM jobs WHERE seq = ? AND state = ?", (job.seq, state)
             ).fetchone()
             if row is None:
                 raise TakenError(f"job {job.jid} was published by a worker")
             self._leave_out(job.jid, excluded)
             if minions:
+                sent, packed = state == "direct", pack(minions)
                 number = self._insert(
                     "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
-                    " VALUES (?, ?, ?, ?, FALSE, ?, ?)",
-                    (job.seq, job.jid, cost, self.clock(), bool(whole), pack(minions)),
+                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (job.seq, job.jid, job.cost, self.clock(), sent, whole, packed),
                 )
-            if job.minions:
-                self._set_ids(job.seq, job.minions, job.waves)
+            if rest:
+                self._set_ids(job.seq, rest, job.waves + 1)
             else:
                 self.db.execute(
                     "UPDATE jobs SET state = 'running', count = 0, waves = ?"
                     " WHERE seq = ?",
-                    (job.waves, job.seq),
+                    (job.waves + 1, job.seq),
                 )
         return number
 
@@ -652,68 +671,60 @@ class Store:
                 (jid, self.clock(), pack(reasons)),
             )
 
-    def sent(self, waves):
+    def progress(self, sent, ended, done):
         """
-        Mark waves as published.
-        """
-        with self.writing():
-            self.db.executemany(
-                "UPDATE waves SET sent = TRUE WHERE id = ?", [(wave,) for wave in waves]
-            )
+        Write down how far the waves are.
 
-    def failed(self, wave, job, minions):
+        :param sent: the numbers of those that were published
+        :param ended: ``(job id, minion)`` of the leases that have ended
+        :param done: the ids of the jobs of which nothing is out any more
         """
-        A wave could not be published: the job waits for these minions again.
+        jids = [(jid,) for jid in done]
+        with self.writing():
+            for statement, rows in (
+                ("UPDATE waves SET sent = TRUE WHERE id = ?", [(id_,) for id_ in sent]),
+                ("INSERT INTO ended VALUES (?, ?) ON CONFLICT DO NOTHING", ended),
+                ("DELETE FROM waves WHERE jid = ? AND sent", jids),
+                ("DELETE FROM ended WHERE jid = ?", jids),
+                (
+                    "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
+                    " WHERE jid = ? AND state = 'running'"
+                    " AND seq NOT IN (SELECT seq FROM waves)",
+                    jids,
+                ),
+            ):
+                self.db.executemany(statement, rows)
+
+    def failed(self, wave, seq, minions, waves):
+        """
+        A wave could not be published: the job waits again.
+
+        :param list minions: the ids of those that it waits for
+        :param int waves: how many waves of it went out
         """
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
-            self._set_ids(job.seq, minions, job.waves)
+            self._set_ids(seq, minions, waves)
 
     def waves(self):
         """
         Return ``(id, seq, jid, cost, at, sent, whole, minions, those with a lease)`` of
-        all waves.
+        all waves, each with the function and the user of its job, or None.
         """
         ended = {}
         for jid, minion in self.db.execute("SELECT jid, minion FROM ended"):
             ended.setdefault(jid, set()).add(minion)
         ret = []
-        for row in self.db.execute(
-            "SELECT id, seq, jid, cost, at, sent, whole, ids FROM waves ORDER BY id"
+        for *row, ids, info, owner in self.db.execute(
+            "SELECT w.id, w.seq, w.jid, w.cost, w.at, w.sent, w.whole, w.ids, info, owner"
+            " FROM waves AS w LEFT JOIN jobs USING (seq) ORDER BY w.id"
         ):
-            minions = unpack(row[-1])
+            minions = unpack(ids)
             gone = ended.get(row[2], ())
             held = [minion for minion in minions if minion not in gone]
-            ret.append((*row[:-1], minions, held))
+            known = None if info is None else (unpack(info)["fun"], owner)
+            ret.append(((*row, minions, held), known))
         return ret
-
-    def ended(self, leases):
-        """
-        Note leases that have ended, as ``(job id, minion)``.
-        """
-        with self.writing():
-            self.db.executemany(
-                "INSERT INTO ended VALUES (?, ?) ON CONFLICT DO NOTHING", leases
-            )
-
-    def settle(self, jids=None):
-        """
-        Nothing of these jobs is out any more.
-
-        :param jids: their ids, or None for all that run and have no wave
-        """
-        end = (
-            "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
-            " WHERE state = 'running' AND seq NOT IN (SELECT seq FROM waves)"
-        )
-        with self.writing():
-            if jids is None:
-                self.db.execute(end)
-                return
-            rows = [(jid,) for jid in jids]
-            self.db.executemany("DELETE FROM waves WHERE jid = ? AND sent", rows)
-            self.db.executemany("DELETE FROM ended WHERE jid = ?", rows)
-            self.db.executemany(f"{end} AND jid = ?", rows)
 
     def finish(self, seq, jid, state, reason, left_out):
         """
@@ -733,32 +744,6 @@ class Store:
             )
             if not done.rowcount:
                 raise TakenError(f"job {jid} was published by a worker")
-
-    def direct(self):
-        """
-        Return the jobs that workers have published, each as :meth:`queued` does and with
-        its minions.
-        """
-        rows = self.db.execute(
-            "SELECT seq, jid, owner, size, at, count, waves, info, ids FROM jobs"
-            " JOIN targets USING (digest) WHERE state = 'direct'"
-        ).fetchall()
-        return [((*row[:-2], unpack(row[-2])), unpack(row[-1])) for row in rows]
-
-    def adopt(self, seq, cost):
-        """
-        Write down that the minions of a job that a worker has published have leases.
-        """
-        with self.writing():
-            self.db.execute(
-                "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
-                " SELECT seq, jid, ?, ?, TRUE, TRUE, ids"
-                " FROM jobs JOIN targets USING (digest) WHERE seq = ?",
-                (cost, self.clock(), seq),
-            )
-            self.db.execute(
-                "UPDATE jobs SET state = 'running', count = 0 WHERE seq = ?", (seq,)
-            )
 
     def left_out(self, jid):
         """
@@ -790,13 +775,6 @@ class Store:
             (limit,),
         ).fetchall()
 
-    def stale(self, before):
-        """
-        Return the numbers of the jobs that a worker began before this and has not handed
-        over.
-        """
-        return self._seqs("state = 'new' AND at < ?", before)
-
     def clean(self, keep):
         """
         Forget what nobody needs.
@@ -808,6 +786,9 @@ class Store:
         with self.writing():
             if keep:
                 self.db.execute("DELETE FROM left_out WHERE at < ?", (now - keep,))
+            self.db.execute(
+                "DELETE FROM jobs WHERE state = 'new' AND at < ?", (now - NEW_SECONDS,)
+            )
             self.db.execute(
                 "DELETE FROM jobs WHERE state IN ('done', 'cancelled', 'discarded')"
                 " AND at < ? AND seq NOT IN (SELECT seq FROM jobs"
@@ -854,7 +835,7 @@ def end_all(opts, reason):
         log.error("What waited in the job handler's queue can't be read: %s", exc)
         return
     try:
-        for seq, jid, *_ in store.queued():
+        for seq, jid, *_ in store.jobs("queued"):
             left_out = dict.fromkeys(store.ids_of(seq), reason)
             log.warning(
                 "Job %s is not published to %d minions: %s", jid, len(left_out), reason
@@ -895,8 +876,9 @@ def set_aside(opts, damage):
         with store.writing():
             # it is not known any more what these are, or whom they are for
             store.db.execute(
-                "DELETE FROM jobs WHERE state = 'queued' AND (load IS NULL OR digest"
-                " NOT IN (SELECT digest FROM targets))"
+                "DELETE FROM jobs WHERE state IN ('queued', 'direct') AND (jid IS NULL"
+                " OR info IS NULL OR load IS NULL OR digest IS NULL"
+                " OR digest NOT IN (SELECT digest FROM targets))"
             )
     finally:
         old.close()

@@ -58,7 +58,7 @@ def _sees_all():
         for name in ("Reactor", "UNKNOWN")
         if not any(fnmatch.fnmatchcase(name, str(user)) for user in given)
     )
-    operators = (__opts__.get("rate_limiting") or {}).get("operators", ())
+    operators = (__opts__.get("rate_limiting") or {}).get("operators") or ()
     return (
         __opts__.get("__cli") == "salt-run"
         or _user() in names
@@ -66,8 +66,16 @@ def _sees_all():
     )
 
 
-def _own(jobs):
-    return jobs if _sees_all() else [job for job in jobs if job["user"] == _user()]
+def _first(cmd, limit):
+    """
+    Return the first jobs that a command lists, of those that the user may see.
+    """
+    if limit is not None:
+        salt.job_handler.control.check_number("limit", limit)
+    if _sees_all():
+        return _ask(cmd, limit=limit)["jobs"]
+    jobs = _ask(cmd, limit=None)["jobs"]
+    return [job for job in jobs if job["user"] == _user()][:limit]
 
 
 def _checked(jid):
@@ -128,8 +136,7 @@ def list_(limit=100):
         salt-run job_handler.list
         salt-run job_handler.list limit=10
     """
-    salt.job_handler.control.check_limit(limit)
-    return _own(_ask("list", limit=limit if _sees_all() else None)["jobs"])[:limit]
+    return _first("list", limit)
 
 
 def show(jid):
@@ -184,8 +191,7 @@ def history(limit=100):
 
         salt-run job_handler.history
     """
-    salt.job_handler.control.check_limit(limit)
-    return _own(_ask("history", limit=limit if _sees_all() else None)["jobs"])[:limit]
+    return _first("history", limit)
 
 
 def cancel(jid):
@@ -248,9 +254,9 @@ def pause(seconds=3600, function=None, user=None, target=None):
         salt-run job_handler.pause seconds=600
         salt-run job_handler.pause function='state.*' target='G@role:db'
     """
-    salt.job_handler.control.check_pause(seconds)
+    salt.job_handler.control.check_number("seconds", seconds)
     rule = _rule(function, user, target)
-    return _ask("pause", paused=True, seconds=seconds or None, rule=rule)["paused"]
+    return _ask("pause", paused=True, seconds=seconds, rule=rule)["paused"]
 
 
 def resume(function=None, user=None, target=None):
@@ -326,7 +332,7 @@ def prioritize(jid, priority=1):
         salt-run job_handler.prioritize 20261121093000000000
         salt-run job_handler.prioritize 20261121093000000000 priority=-1
     """
-    salt.job_handler.control.check_priority(priority)
+    salt.job_handler.control.check_number("priority", priority)
     if priority > 0 and not _sees_all():
         raise salt.exceptions.SaltInvocationError(
             "Only root gives a priority above 0: give 0, or less."

@@ -10,12 +10,14 @@ import stat
 import pytest
 
 import salt.exceptions
+import salt.job_handler.config
 import salt.job_handler.control
 import salt.job_handler.handover
+import salt.job_handler.policy
 import salt.job_handler.store
 import salt.runners.job_handler as runner
 import salt.runners.jobs
-from tests.pytests.functional.job_handler.conftest import MINIONS
+from tests.pytests.functional.job_handler.conftest import MINIONS, sqlite_only
 from tests.support.mock import patch
 
 
@@ -165,7 +167,9 @@ def test_settings_hold_when_the_job_handler_alone_is_restarted(setup):
         for master in ("master", "another master"):
             await setup.stop()
             handler = await setup.start(master)
-            found.append((handler.criteria.limit(), handler.section["max_queue_size"]))
+            found.append(
+                (handler.queue.criteria.limit(), handler.section["max_queue_size"])
+            )
         return found
 
     assert asyncio.run(run()) == [(20, 7), (10, 10000)]
@@ -272,6 +276,8 @@ def test_priority(setup):
     [
         ("pause", (), {"seconds": "long"}),
         ("pause", (), {"seconds": -1}),
+        ("pause", (), {"seconds": None}),
+        ("prioritize", ("1", None), {}),
         ("pause", (), {"seconds": float("nan")}),
         ("prioritize", ("1", 1.5), {}),
         ("prioritize", ("1", 10**7), {}),
@@ -370,9 +376,9 @@ def test_rubbish_on_the_socket(setup, sent):
         for cmd in ("no such", "__class__", None):
             with pytest.raises(salt.job_handler.control.JobHandlerUnavailable):
                 await salt.job_handler.control.ask(setup.opts, {"cmd": cmd}, 30)
-        return await salt.job_handler.control.ask(setup.opts, {"cmd": "ping"}, 30)
+        return await salt.job_handler.control.ask(setup.opts, {"cmd": "list"}, 30)
 
-    assert asyncio.run(run()) == {}
+    assert asyncio.run(run()) == {"jobs": []}
 
 
 def test_heartbeat(master_opts, tmp_path, monkeypatch):
@@ -403,6 +409,7 @@ def test_heartbeat(master_opts, tmp_path, monkeypatch):
         {"cmd": "order", "jid": ["1"], "priority": 1},
         {"cmd": "order", "jid": "1" * 101, "priority": 1},
         {"cmd": "order", "jid": "1", "held": "yes"},
+        {"cmd": "pause", "paused": True, "seconds": None},
         {"cmd": "cancel", "jid": b"1"},
         {"cmd": "show", "jid": ""},
     ],
@@ -424,7 +431,7 @@ def test_requests_that_make_no_sense(setup, request_):
 def test_rules_that_pause_have_a_limit(setup):
     async def run():
         handler = await setup.start()
-        most = salt.job_handler.control.MAX_PAUSES
+        most = salt.job_handler.policy.MAX_PAUSES
         for number in range(most):
             rule = {"function": f"test.f{number}"}
             await handler.commands.handle(
@@ -434,9 +441,14 @@ def test_rules_that_pause_have_a_limit(setup):
             await handler.commands.handle(
                 {"cmd": "pause", "paused": True, "rule": {"user": "bob"}}
             )
-        return len(handler.queue.rules.pauses) == most
+        # one that is there already, and that of all jobs, are no further rules
+        for rule in ({"function": "test.f5"}, {}):
+            await handler.commands.handle(
+                {"cmd": "pause", "paused": True, "rule": rule}
+            )
+        return len(handler.queue.rules.pauses) - most, handler.queue.rules.paused_until
 
-    assert asyncio.run(run())
+    assert asyncio.run(run()) == (1, float("inf"))
 
 
 @pytest.mark.parametrize("key", ["function", "user", "target", "reason"])
@@ -456,3 +468,62 @@ def test_texts_of_rules_have_a_limit(setup, key):
         return handler.queue.rules.pauses
 
     assert asyncio.run(run()) == []
+
+
+@sqlite_only
+def test_settings_that_are_null(setup):
+    """
+    They have their defaults, and a rule matches whatever it does not name.
+    """
+    names = [*salt.job_handler.config.DEFAULTS, "max_master_jobs", "max_minion_jobs"]
+    setup.config(**dict.fromkeys(names))
+    rule = {"function": None, "user": None, "target": None, "cost": None}
+    section = setup.opts["rate_limiting"]
+    section["rules"] = [{**rule, "action": "reject", "function": "cmd.*"}]
+    section["rules"].append({**rule, "action": "queue", "priority": 3, "reason": None})
+    assert salt.job_handler.config.errors(setup.opts) == []
+
+    async def run():
+        await setup.start()
+        taken = await setup.publish("1", MINIONS[:3])
+        refused = await setup.publish("2", MINIONS[:3], fun="cmd.run", user="bob")
+        await setup.tick(1)
+        return taken, refused
+
+    taken, refused = asyncio.run(run())
+    assert taken["load"] == {"jid": "1", "minions": MINIONS[:3], "missing": []}
+    assert "a rule says reject" in refused["error"]["message"]
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+@pytest.mark.parametrize("value", [None, "many", {"limit": object()}])
+@pytest.mark.parametrize("name", ["stats", "snapshot", "weight", "cost", "flow"])
+def test_criteria_module_that_returns_what_can_not_be_used(
+    setup, name, value, monkeypatch
+):
+    """
+    It stops neither the queue, nor the next job handler, nor what people ask.
+    """
+    load = salt.job_handler.config.load_criteria
+
+    def loaded(*args):
+        criteria = load(*args)
+        setattr(criteria, name, lambda *_: value)
+        return criteria
+
+    monkeypatch.setattr(salt.job_handler.config, "load_criteria", loaded)
+
+    async def run():
+        for minions in (MINIONS[:2], MINIONS[2:4]):
+            handler = await setup.start()
+            handler.queue.hold(setup.clock.now, 1)
+            for minion in minions:
+                await setup.publish(minion, [minion], user=minion)
+            await setup.tick(2)
+            words = await ask(setup, "status")
+            await handler.clean()
+            await setup.stop()
+        return words
+
+    assert asyncio.run(run())["capacity"].startswith("4 ")
+    assert len(setup.bus.jobs()) == 4

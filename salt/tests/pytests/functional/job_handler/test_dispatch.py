@@ -2,12 +2,16 @@
 Jobs go out in waves, some minions are left out, and callers get to know.
 """
 
+# pylint: disable=protected-access
+
 import asyncio
 import sqlite3
 
 import pytest
 
+import salt.job_criteria
 import salt.job_handler.dispatch
+import salt.payload
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
 from tests.support.mock import patch
 
@@ -116,32 +120,25 @@ def test_minions_with_resources(setup, resources):
 
 
 @pytest.mark.parametrize(
-    "load, minions, excluded, partial, expected",
+    "load, excluded, expected",
     [
-        ({"tgt": "*", "tgt_type": "glob"}, ["a", "b"], {}, False, ("*", "glob")),
-        (
-            {"tgt": "*", "tgt_type": "glob"},
-            ["aaa", "bbb"],
-            {"c": ""},
-            False,
-            ("* and not L@c", "compound"),
-        ),
-        ({"tgt": "*", "tgt_type": "glob"}, ["a"], {"b": ""}, True, (["a"], "list")),
-        ({"tgt": "*", "tgt_type": "glob"}, ["a"], {"b c": ""}, False, (["a"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, {"c": ""}, ("* and not L@c", "compound")),
+        ({"tgt": "*"}, {"c": "", "b": ""}, ("* and not L@b,c", "compound")),
+        ({"tgt": "*", "tgt_type": "glob"}, {}, (["aaa"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, {"b c": ""}, (["aaa"], "list")),
+        ({"tgt": "*", "tgt_type": "glob"}, {"long": ""}, (["aaa"], "list")),
         (
             {"tgt": "os:x", "tgt_type": "grain", "delimiter": ":"},
-            ["a"],
             {"b": ""},
-            False,
-            (["a"], "list"),
+            (["aaa"], "list"),
         ),
-        ({"tgt": ["a", "b"], "tgt_type": "list"}, ["a"], {}, True, (["a"], "list")),
+        ({"tgt": ["aaa", "b"], "tgt_type": "list"}, {}, (["aaa"], "list")),
     ],
 )
-def test_targets(load, minions, excluded, partial, expected):
+def test_targets(load, excluded, expected):
     before = dict(load)
-    found = salt.job_handler.dispatch.narrow(load, minions, excluded, partial)
-    assert (found["tgt"], found["tgt_type"]) == expected
+    found = salt.job_handler.dispatch.narrow(load, ["aaa"], excluded)
+    assert (found["tgt"], found["tgt_type"], "delimiter" in found) == (*expected, False)
     assert load == before
 
 
@@ -378,7 +375,7 @@ def test_pause_in_the_middle_of_a_long_look(setup):
         handler = await setup.start()
         handler.queue.more = True
         handler.queue.hold(setup.clock.now, 100)
-        assert list(handler.queue.advance(setup.clock.now)) == []
+        assert handler.queue.advance(setup.clock.now) is None
         return handler.queue.more
 
     assert asyncio.run(run()) is False
@@ -404,3 +401,118 @@ def test_cancelled_job_that_a_step_finds_first(setup):
 
     asyncio.run(run())
     assert setup.bus.jobs() == []
+
+
+def test_beat_that_fails(setup):
+    """
+    It is logged, and the next one follows.
+    """
+
+    async def run():
+        handler = await setup.start()
+        beats = [OSError("the disk is full"), None, None]
+        with patch("salt.job_handler.control.beat", side_effect=beats) as beat:
+            beating = asyncio.ensure_future(handler._every(0, handler.beat))
+            while beat.call_count < 3 and not beating.done():
+                await asyncio.sleep(0.01)
+        beating.cancel()
+        return beat.call_count
+
+    assert asyncio.run(run()) >= 3
+
+
+@pytest.mark.parametrize(
+    "reason", [None, 5, object(), "half of a pair: \ud800", "nothing: \0"]
+)
+@pytest.mark.parametrize("what", ["excluded", "waits"])
+def test_reason_that_can_not_be_stored(setup, reason, what):
+    """
+    A criteria module may give any reason. It does not stop the queue.
+    """
+
+    async def run():
+        handler = await setup.start()
+        decision = salt.job_criteria.requeue(reason)
+        if what == "excluded":
+            decision = salt.job_criteria.publish(["m01"], {"m00": reason})
+        decide = handler.queue.criteria.decide
+        decisions = [decision, decision]
+        handler.queue.criteria.decide = lambda job, now: (
+            decisions.pop() if job.jid == "1" and decisions else decide(job, now)
+        )
+        answer = await setup.publish("1", ["m00", "m01"])
+        salt.payload.dumps(answer, use_bin_type=True)
+        salt.payload.dumps(setup.bus.data("1", what), use_bin_type=True)
+        await setup.publish("2", ["m02"])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert {jid for jid, _ in setup.bus.jobs()} == {"1", "2"}
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        salt.job_criteria.publish(frozenset(["m00", "m01"])),
+        salt.job_criteria.publish({"m00": 1, "m01": 1}.keys()),
+        salt.job_criteria.publish({"m01"}, {"m00": "left out"}.items()),
+        salt.job_criteria.publish(["m01"], ["m00"]),
+        salt.job_criteria.publish(5),
+    ],
+)
+def test_decision_that_can_not_be_stored(setup, decision):
+    """
+    A criteria module gives minions in any form, or ones that are none: that is its failure.
+    """
+
+    async def run():
+        handler = await setup.start()
+        decide = handler.queue.criteria.decide
+        handler.queue.criteria.decide = lambda job, now: (
+            decision if job.jid == "1" else decide(job, now)
+        )
+        await setup.publish("1", ["m00", "m01"])
+        await setup.publish("2", ["m02"])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert {jid for jid, _ in setup.bus.jobs()} == {"1", "2"}
+
+
+def test_reason_of_a_rule_that_can_not_be_stored(setup):
+    """
+    The rule was added while the job waited.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        await setup.publish("1", ["m00"])
+        rule = {"function": "state.*", "action": "reject", "reason": "no\0\ud800"}
+        handler.queue.rules.set([rule])
+        await setup.tick(2)
+        await setup.publish("2", ["m01"], fun="test.echo")
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("2", "*")]
+    assert setup.states() == {"1": "discarded", "2": "running"}
+
+
+def test_job_whose_minions_are_not_known_any_more(setup):
+    """
+    It is discarded, and the next one has its turn.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        await setup.publish("1", ["m00"])
+        await setup.publish("2", ["m01"])
+        for job in handler.queue:
+            job.minions = None
+        handler.store.db.execute("UPDATE jobs SET digest = NULL WHERE jid = '1'")
+        await setup.tick(2)
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("2", "*")]
+    assert setup.states()["1"] == "discarded"

@@ -221,6 +221,30 @@ def test_second_try_waits_for_the_job_id_of_the_first(setup):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+def test_second_try_while_the_first_takes_long(setup, monkeypatch):
+    """
+    It is refused before it has a job id, so that salt-ssh minions run the job once and the
+    job cache knows one; the first try keeps its place.
+    """
+    monkeypatch.setattr(salt.job_handler.handover, "TWIN_SECONDS", 0)
+    load = {"fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob", "ret": ""}
+
+    async def run():
+        await setup.start()
+        first, second = [
+            await setup.enter(minions=["m00"], request=request()) for _ in range(2)
+        ]
+        payload = {**load, "jid": "1", "user": "root"}
+        return second.answer, await first.submit(payload, ["m00"], [])
+
+    second, first = asyncio.run(run())
+    assert "is being served already" in second["error"]["message"]
+    # who asks again by itself would have a second job
+    assert second["error"]["retry_after"] == 0
+    assert first["load"]["jid"] == "1"
+    assert setup.bus.jobs() == [("1", "*")]
+
+
 def test_request_that_gets_no_job_id(setup):
     """
     Its place is free again at once, and its second try goes on.
@@ -595,7 +619,7 @@ def test_cancelled_job_that_can_not_be_taken_out(setup):
         for job in list(handler.queue):
             handler.queue.remove(job)
         setup.bus.events.clear()
-        handler.dispatcher._cancelled["1"] = True
+        handler.queue.order("1", None, None, True)
         full = sqlite3.OperationalError("database or disk is full")
         with patch("salt.job_handler.store.Store.finish", side_effect=full):
             await setup.tick()
@@ -638,9 +662,9 @@ def test_connection_that_is_lost_after_it_was_done(setup):
         handler = await setup.start()
         handler.queue.hold(setup.clock.now, 100)
         await setup.publish("1", ["m00"])
-        before = list(handler.store.queued())
+        before = list(handler.store.jobs("queued"))
         handler.store.complete(1, "1", {"fun": "other"}, ["m07"], {})
-        assert list(handler.store.queued()) == before
+        assert list(handler.store.jobs("queued")) == before
         assert handler.store.take_back(1, "direct")
         assert handler.store.take_back(1, "direct")
         assert not handler.store.take_back(1, "discarded")
@@ -649,6 +673,37 @@ def test_connection_that_is_lost_after_it_was_done(setup):
 
     assert asyncio.run(run()) is False
     assert setup.states() == {"1": "running"}
+
+
+@pytest.mark.parametrize("mode", ["open", "closed"])
+@pytest.mark.parametrize("name", ["complete", "take_back"])
+def test_database_that_is_lost_before_it_answers(setup, mode, name):
+    """
+    What it has written may be published by another master, so this one does not, and
+    does not say that nothing was sent either.
+    """
+    setup.config(fail_mode=mode)
+    lost = sqlite3.OperationalError("the database is locked")
+
+    async def run():
+        await setup.start()
+        handover = await setup.enter(minions=["m00"])
+        await setup.stop()
+        store = type(salt.job_handler.handover._store(setup.opts))
+        load = {"jid": "1", "fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob"}
+        with patch.object(store, name, side_effect=lost), patch.object(
+            store,
+            "replaced",
+            side_effect=[False] * (1 + (name == "take_back")) + [True] * 9,
+        ), patch("salt.job_handler.postgres.connect", side_effect=lost):
+            return await handover.submit(
+                {**load, "ret": "", "user": "root"}, ["m00"], []
+            )
+
+    error = asyncio.run(run())["error"]
+    assert "see with salt-run jobs.list_jobs whether it runs" in error["message"]
+    assert error["retry_after"] == 0
+    assert setup.bus.published == []
 
 
 def test_small_jobs_pass_many_that_are_held(setup):
@@ -663,7 +718,7 @@ def test_small_jobs_pass_many_that_are_held(setup):
         handler.queue.hold(setup.clock.now, 1000)
         for number in range(120):
             await setup.publish(f"held{number}", ["m10"])
-            handler.queue.order(f"held{number}", held=True)
+            handler.queue.order(f"held{number}", None, True, None)
         handler.queue.held_until = None
         await setup.publish("large", [f"m{number}" for number in range(20, 40)])
         await setup.publish("small", ["m11"])

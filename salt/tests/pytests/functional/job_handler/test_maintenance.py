@@ -237,33 +237,36 @@ def test_lost_bus(setup):
 def test_peers_of_a_cluster(setup):
     """
     What they publish occupies slots here as well, for its list of minions or those of the
-    event ``new``.
+    event ``new``. What this master publishes occupies none twice.
     """
     setup.opts["cluster_id"] = "c"
 
     async def run():
         handler = await setup.start()
-        hear = handler.maintenance.hear
-        hear(event("salt/job/1/new", {"jid": "1", "minions": ["m00"]}))
-        hear(event("salt/job/1/publish", {"jid": "1", "fun": "f", "tgt": "*"}))
-        hear(
-            event(
-                "salt/job/2/publish",
-                {"jid": "2", "fun": "f", "tgt": ["m01"], "tgt_type": "list"},
-            )
-        )
-        hear(
-            event("salt/job/3/publish", {"jid": "3", "fun": "f", "minions": "TRIMMED"})
-        )
-        hear(
-            event(
-                "salt/job/4/publish",
-                {"jid": "4", "fun": "test.ping", "minions": ["m02"]},
-            )
-        )
+
+        def hear(jid, kind, **data):
+            data = {"jid": jid, "fun": "f", **data}
+            handler.maintenance.hear(event(f"salt/job/{jid}/{kind}", data))
+
+        hear("1", "new", minions=["m00"])
+        hear("1", "publish", tgt="*")
+        hear("2", "publish", tgt=["m01"], tgt_type="list")
+        hear("3", "new", minions="VALUE_TRIMMED")
+        hear("3", "publish", tgt="*")
+        hear("4", "publish", tgt="*")
+        hear("5", "publish", tgt=["m02"], tgt_type="list", fun="test.ping")
+        hear("6_0", "publish", tgt=["m03"], tgt_type="list")
+        hear("8", "new", minions=["m05", "m06"])
+        hear("8", "publish", tgt="* and not L@m06", minions=["m05"])
+        hear("9", "publish", tgt="*", minions=["m07"])
+        await setup.publish("7", ["m04"])
+        handler.leases.end("7", "m04")
+        hear("7", "publish", tgt=["m04"], tgt_type="list")
         return dict(handler.leases.slots)
 
-    assert asyncio.run(run()) == {"m00": 1, "m01": 1}
+    assert asyncio.run(run()) == {"m00": 1, "m01": 1, "m05": 1, "m07": 1}
+    (published,) = setup.bus.data("7", "publish")
+    assert published["minions"] == ["m04"]
 
 
 def test_master_of_masters(setup):

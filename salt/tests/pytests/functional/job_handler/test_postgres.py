@@ -216,7 +216,8 @@ def test_other_master_takes_over(masters, how, monkeypatch, caplog):
             await asyncio.sleep(0.1)
         if how == "hangs":
             with pytest.raises(salt.job_handler.store.UNAVAILABLE):
-                first.handler.store.waiting()
+                with first.handler.store.writing():
+                    pytest.fail("two masters lead")
         if how != "killed":
             await first.kill()
         await second.kill()
@@ -386,55 +387,27 @@ def test_masters_that_make_the_tables_at_the_same_moment(setup):
 
 
 @needs_postgresql
-def test_one_of_many_leads(setup):
+def test_one_of_many_leads(setup, monkeypatch):
     """
     All of them see that the leader has gone, and try at the same moment.
     """
-    stores = [salt.job_handler.postgres.connect(setup.opts) for _ in range(8)]
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for _ in range(5):
-            leads = list(pool.map(lambda store: store.lead("name"), stores))
-            assert sum(leads) == 1
-            # who leads goes on to do so
-            leader = stores.pop(leads.index(True))
-            assert leader.lead("name")
-            assert not any(store.lead("name") for store in stores)
-            cut(leader)
-            leader.close()
-            # the process of the connection ends a moment later
-            time.sleep(0.5)
+    stores = [salt.job_handler.postgres.connect(setup.opts, 20) for _ in range(8)]
+    names = {store: str(number) for number, store in enumerate(stores)}
+    for store in stores:
+        store.id = names[store]
+    for _ in range(5):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            leads = list(pool.map(lambda store: store.lead(names[store]), stores))
+        assert sum(leads) == 1
+        leader = stores.pop(leads.index(True))
+        # who leads goes on to do so
+        leader.sign()
+        assert not any(store.lead(names[store]) for store in stores)
+        leader.close()
+        now = time.monotonic() + 60
+        monkeypatch.setattr("time.monotonic", lambda now=now: now)
     for store in stores:
         store.close()
-
-
-@needs_postgresql
-def test_number_of_a_process_that_another_one_has_now(setup):
-    """
-    As after a restart of PostgreSQL: what begins with the number of the leader's process
-    is no leader.
-    """
-    store, other = (salt.job_handler.postgres.connect(setup.opts) for _ in range(2))
-    assert other.lead("other")
-    leader = other.get_meta("leader")
-    pid, user, _ = leader["backend"]
-    other.put_meta("leader", {**leader, "backend": [pid, user, "1.5"]})
-    assert store.lead("name")
-    assert not other.lead("other")
-    store.close()
-    other.close()
-
-
-@needs_postgresql
-def test_leader_of_an_earlier_version(setup):
-    """
-    It has not written down its connection, and leads as long as it gives signs of life.
-    """
-    store = salt.job_handler.postgres.connect(setup.opts)
-    store.put_meta("leader", {"name": "old", "at": store.clock()})
-    assert not store.lead("name")
-    store.put_meta("leader", {"name": "old", "at": store.clock() - 60})
-    assert store.lead("name")
-    store.close()
 
 
 @pytest.mark.parametrize(
@@ -460,4 +433,132 @@ def test_store_of_one_master(setup):
     opts = {**setup.opts, "rate_limiting": {"criteria": "capacity"}}
     store = salt.job_handler.postgres.connect(opts)
     assert not store.shared
+    store.close()
+
+
+@pytest.fixture
+def stores(setup):
+    """
+    The stores of two masters, of which the first one leads.
+    """
+    ret = []
+    for name in ("a", "b"):
+        ret.append(salt.job_handler.postgres.connect({**setup.opts, "id": name}, 5))
+    assert ret[0].lead("first")
+    assert not ret[1].lead("second")
+    yield ret
+    for store in ret:
+        store.close()
+
+
+def later(monkeypatch, seconds):
+    now = time.monotonic() + seconds
+    monkeypatch.setattr(salt.job_handler.postgres.time, "monotonic", lambda: now)
+
+
+@needs_postgresql
+def test_leader_that_takes_over_for_long(stores, monkeypatch):
+    """
+    It has half a minute for what is in the store, and gives a sign each second after that.
+    """
+    first, second = stores
+    later(monkeypatch, 20)
+    assert not second.lead("second")
+    first.keep_lead()
+    later(monkeypatch, 20)
+    assert not second.lead("second")
+    later(monkeypatch, 20)
+    assert not second.lead("second")
+    first.sign()
+    assert not second.lead("second")
+    later(monkeypatch, 4)
+    assert not second.lead("second")
+    later(monkeypatch, 6)
+    assert second.lead("second")
+
+
+@needs_postgresql
+def test_leader_that_ends_while_it_takes_over(stores, monkeypatch):
+    """
+    Started again, it does not come before a master that may do better.
+    """
+    first, second = stores
+    later(monkeypatch, 12)
+    assert not first.lead("first")
+    later(monkeypatch, 31)
+    assert second.lead("second")
+    assert not first.lead("first")
+    # one that has taken over goes on at once
+    second.sign()
+    assert second.lead("second")
+
+
+@needs_postgresql
+def test_leader_of_an_earlier_version(setup, monkeypatch):
+    """
+    It leads as long as it gives signs of life.
+    """
+    store = salt.job_handler.postgres.connect({**setup.opts, "id": "b"}, 5)
+    row = salt.job_handler.store.pack({"name": "old", "at": 1.5})
+    insert = "INSERT INTO meta VALUES ('leader', ?)"
+    store.db.execute(insert, (row,))
+    assert not store.lead("name")
+    later(monkeypatch, 6)
+    assert store.lead("name")
+    store.close()
+
+
+@needs_postgresql
+def test_former_leader_writes_nothing(stores, monkeypatch):
+    first, second = stores
+    first.put_meta("name", "first")
+    later(monkeypatch, 100)
+    assert second.lead("second")
+    second.put_meta("name", "second")
+    with pytest.raises(salt.job_handler.store.UNAVAILABLE):
+        first.put_meta("name", "first")
+    assert second.get_meta("name") == "second"
+
+
+@needs_postgresql
+def test_former_leader_publishes_nothing_again(setup):
+    async def run():
+        await setup.start()
+        assert setup.handler.store.lead("first")
+        setup.handler.store.sign()
+        await setup.publish("1", ["m00"])
+        await setup.stop()
+        handler = await setup.start()
+        assert handler.store.lead("first")
+        other = salt.job_handler.postgres.connect(setup.opts)
+        other.db.execute("UPDATE meta SET value = '' WHERE name = 'leader'")
+        other.close()
+        with pytest.raises(salt.job_handler.store.UNAVAILABLE):
+            await handler.dispatcher.pump()
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+@needs_postgresql
+def test_masters_with_the_same_id(stores, setup):
+    """
+    The one that does not lead says so. The next process of the leader is no such master.
+    """
+    first, _ = stores
+    twin = salt.job_handler.postgres.connect({**setup.opts, "id": "a"}, 5)
+    assert not twin.lead("twin")
+    first.sign()
+    with pytest.raises(salt.job_handler.store.StoreError, match="the id a leads"):
+        twin.lead("twin")
+    assert twin.lead("first")
+    twin.close()
+
+
+@needs_postgresql
+def test_schema_that_is_null(setup):
+    setup.opts["rate_limiting"]["postgresql"]["schema"] = None
+    store = salt.job_handler.postgres.connect(setup.opts)
+    assert store.schema == salt.job_handler.postgres.SCHEMA
+    store.db.execute(f"DROP SCHEMA {store.schema} CASCADE")
     store.close()

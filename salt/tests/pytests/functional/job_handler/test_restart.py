@@ -5,6 +5,7 @@ The job handler ends at any moment, as ``kill -9`` would end it, and another one
 # pylint: disable=protected-access
 
 import asyncio
+import errno
 import os
 import random
 import sqlite3
@@ -24,7 +25,7 @@ from tests.pytests.functional.job_handler.conftest import (
     request,
     sqlite_only,
 )
-from tests.support.mock import MagicMock
+from tests.support.mock import MagicMock, patch
 
 
 def test_queue_is_taken_over(setup):
@@ -97,7 +98,7 @@ def test_what_is_not_sent_again(setup, how):
         if how == "cancelled":
             await handler.dispatcher.cancel("1", None)
         if how == "paused":
-            handler.queue.paused_until = float("inf")
+            handler.queue.rules.pause({})
         for _ in range(10):
             await setup.tick(10)
 
@@ -182,7 +183,7 @@ async def _pause_after_restart(setup):
     await setup.publish("1", ["m00"])
     await setup.stop()
     handler = await setup.start()
-    handler.queue.paused_until = float("inf")
+    handler.queue.rules.pause({})
     for _ in range(40):
         await setup.tick(5)
         _answer_all(setup)
@@ -198,7 +199,7 @@ def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
 
     async def run():
         handler = await _pause_after_restart(setup)
-        handler.queue.paused_until = None
+        handler.queue.rules.resume({})
         await setup.tick(1)
         assert setup.bus.jobs() == [("1", "*")] * 2
         # from now on they are asked for it
@@ -310,9 +311,6 @@ def test_restart_at_every_moment(setup, seed):
         """
         for jid, target in setup.bus.jobs():
             minions = jobs[jid] if target == "*" else target
-            if isinstance(minions, str):
-                gone = setup.handler.store.left_out(jid)
-                minions = [name for name in jobs[jid] if name not in gone]
             for minion in minions:
                 assert (jid, minion) not in returned
                 sent[jid, minion] = True
@@ -580,3 +578,117 @@ def test_caller_that_ends_while_no_master_runs(setup, monkeypatch):
         )
 
     asyncio.run(run())
+
+
+@sqlite_only
+def test_job_that_a_worker_has_published_in_a_damaged_database(setup):
+    """
+    It is not known any more for whom it is.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        for jid in ("1", "2"):
+            await setup.publish(jid, ["m00"])
+        assert handler.store.take_back(1, "direct")
+        handler.store.db.execute("DELETE FROM targets")
+        await setup.stop()
+        salt.job_handler.handover._stores.clear()
+        salt.job_handler.store.set_aside(setup.opts, "damaged")
+        await setup.start()
+        await setup.publish("3", ["m00"])
+
+    asyncio.run(run())
+    assert setup.states() == {"3": "running"}
+
+
+def test_more_orders_than_are_remembered(setup):
+    """
+    A job that is held stays so: the orders are there before the jobs.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        await setup.publish("held", ["m00"])
+        handler.queue.order("held", None, True, None)
+        for number in range(salt.job_handler.queue.ORDERS):
+            handler.queue.order(str(number), 1, None, None)
+        handler.dispatcher.keep_orders()
+        await setup.stop()
+        await setup.start()
+        await setup.tick(2)
+
+    asyncio.run(run())
+    assert [job.held for job in setup.handler.queue] == [True]
+    assert setup.bus.jobs() == []
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_part_of_a_batch_that_was_cancelled_before_a_restart(setup, reached):
+    """
+    The part came while no job handler ran, or is still to come.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1000)
+        await setup.publish("1", ["m00"])
+        await handler.dispatcher.cancel("1", None)
+        part = await setup.enter(minions=["m01"])
+        load = {"jid": "1", "fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob"}
+        if reached:
+            store = salt.job_handler.handover._store(setup.opts)
+            store.complete(part.seq, "1", load, ["m01"], {**part.info, "fixed": False})
+        await setup.stop()
+        await setup.start()
+        if not reached:
+            await part.submit({**load, "ret": "", "user": "root"}, ["m01"], [])
+        await setup.tick(1)
+
+    asyncio.run(run())
+    assert len(setup.handler.queue) == 0
+    assert setup.states() == {"1": "cancelled"}
+    assert setup.bus.jobs() == []
+
+
+@sqlite_only
+def test_earlier_version(setup, monkeypatch):
+    """
+    Its queue is taken over with its pause, and it does not take over a newer one.
+    """
+
+    async def run():
+        handler = await setup.start()
+        kept = {"until": 5000.0, "rules": [], "orders": [("1", (None, True))]}
+        handler.store.put_meta("pauses", kept)
+        handler.store.db.execute("PRAGMA user_version = 1")
+        await setup.stop()
+        salt.job_handler.handover._stores.clear()
+        handler = await setup.start()
+        await setup.publish("2", ["m00"])
+        await setup.publish("1", ["m00"])
+        return [job.held for job in handler.queue]
+
+    assert asyncio.run(run()) == [False, True]
+    assert setup.bus.jobs() == []
+    assert setup.handler.queue.rules.paused_until == 5000
+    migrations = salt.job_handler.store.MIGRATIONS[:1]
+    monkeypatch.setattr(salt.job_handler.store, "MIGRATIONS", migrations)
+    with pytest.raises(salt.job_handler.store.StoreError, match="has version 2"):
+        salt.job_handler.store.Store(setup.opts)
+
+
+@sqlite_only
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
+def test_files_that_can_not_be_made(setup, error):
+    """
+    The message says why, and not that they are another user's.
+    """
+    failed = OSError(error, os.strerror(error))
+    with patch("salt.job_handler.store.os.open", side_effect=failed):
+        with pytest.raises(salt.job_handler.store.StoreError) as raised:
+            salt.job_handler.store.Store(setup.opts)
+    assert os.strerror(error) in str(raised.value)
+    assert "Move" not in str(raised.value)

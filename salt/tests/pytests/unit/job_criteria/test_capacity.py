@@ -49,14 +49,22 @@ class Bench:
         self.queue.put(job)
         return job
 
+    def actions(self):
+        """
+        Yield what is to be done now, and do it.
+        """
+        while True:
+            action = self.queue.advance(self.now)
+            if action is None:
+                return
+            self.queue.done(action, self.now)
+            yield action
+
     def sent(self):
         """
         Return ``(job id, how many minions)`` of what goes out now.
         """
-        return [
-            (action.job.jid, len(action.minions))
-            for action in self.queue.advance(self.now)
-        ]
+        return [(action.job.jid, len(action.minions)) for action in self.actions()]
 
     def returns(self, jid, count=10**9):
         for minion in list(self.leases.jobs.get(jid, ()))[:count]:
@@ -153,7 +161,7 @@ def test_limit_of_each_minion():
     bench = Bench(max_minion_jobs=1)
     bench.submit(["a", "b"])
     bench.submit(["a", "c"])
-    actions = list(bench.queue.advance(bench.now))
+    actions = list(bench.actions())
     assert actions[1].minions == ["c"]
     assert actions[1].excluded == {"a": "the minion has 1 of 1 slots occupied"}
 
@@ -278,7 +286,7 @@ def test_silent_minions_are_left_out():
     bench = Bench()
     bench.leases.set_silent("a", bench.now - 30, bench.now)
     bench.submit(["a", "b"])
-    (action,) = bench.queue.advance(bench.now)
+    (action,) = bench.actions()
     assert action.excluded == {"a": "the minion has not answered for 30 s"}
 
 
@@ -303,7 +311,7 @@ def test_a_part_of_the_network_is_gone():
             for minion in question.minions:
                 if minion in here:
                     bench.leases.answered("q", minion, [], bench.now)
-        for action in bench.queue.advance(bench.now):
+        for action in bench.actions():
             reached += action.minions
             for minion in action.minions:
                 if minion in here:
@@ -445,7 +453,7 @@ def test_cost_of_a_rule():
     bench.returns("j1", 9)
     bench.queue.remove(bench.queue.get(1))
     bench.submit(["m00009", "x"], "f")
-    (action,) = bench.queue.advance(bench.now)
+    (action,) = bench.actions()
     assert action.minions == ["x"]
     assert action.excluded == {"m00009": "the minion has 10 of 15 slots occupied"}
 

@@ -51,16 +51,6 @@ def manager(tmp_path):
         yield ret
 
 
-def tell(manager, kind="queued"):
-    """
-    Let the manager hear an event of the job handler
-    """
-    # pylint: disable-next=protected-access
-    assert manager._wanted(f"salt/job/{JID}/{kind}")
-    # pylint: disable-next=protected-access
-    manager._handle_event({"tag": f"salt/job/{JID}/{kind}", "data": {}})
-
-
 def sent(manager):
     """
     Return to whom the manager has sent a part of the batch
@@ -132,7 +122,7 @@ def test_minions_that_wait_in_the_queue_keep_their_slots():
 def test_a_batch_of_the_master_waits_for_its_part(manager):
     """
     While a part waits in the queue its minions are not late, and the next part is not
-    handed over. An event is a reason to ask at once, whatever is in it.
+    handed over.
     """
     manager.reply["waiting"] = [{}]
     # pylint: disable=protected-access
@@ -140,8 +130,6 @@ def test_a_batch_of_the_master_waits_for_its_part(manager):
         manager._tick(now=now)
     assert sent(manager) == []
     manager.reply["waiting"] = []
-    tell(manager, "dispatched")
-    manager._tick(now=61)
     manager._tick(now=72)
     assert sent(manager) == []
     manager._tick(now=73)
@@ -150,9 +138,6 @@ def test_a_batch_of_the_master_waits_for_its_part(manager):
 
 
 def test_a_batch_of_the_master_goes_on_without_minions_that_are_left_out(manager):
-    """
-    Whether it has heard an event or not, which may have come before it knew the batch
-    """
     manager.reply["left_out"] = {"web1": "the minion is busy"}
     # pylint: disable-next=protected-access
     manager._tick(now=1)
@@ -169,11 +154,9 @@ def test_a_batch_of_the_master_asks_now_and_then(manager):
     for now in (10, 11, 12, 14, 15, 16):
         manager._progress_one(JID, {}, now=now)
     assert manager.asked == [{"cmd": "show", "jid": JID}] * 2
-    tell(manager, "excluded")
-    manager._progress_one(JID, {}, now=17)
     # the clock may be set back
     manager._progress_one(JID, {}, now=1)
-    assert len(manager.asked) == 4
+    assert len(manager.asked) == 3
 
 
 def test_a_batch_of_the_master_while_the_job_handler_is_started_again(manager):
@@ -190,15 +173,21 @@ def test_a_batch_of_the_master_while_the_job_handler_is_started_again(manager):
     assert sent(manager) == [["web2"]]
 
 
-def test_a_batch_of_the_master_hears_of_its_part_in_the_queue(manager):
+@pytest.mark.parametrize("kind", ["queued", "dispatched", "excluded", "discarded"])
+def test_a_batch_of_the_master_believes_no_event(manager, kind):
+    """
+    It asks the job handler at once instead
+    """
     # pylint: disable=protected-access
-    for kind in ("queued", "dispatched", "excluded", "discarded"):
-        assert manager._wanted(f"salt/job/{JID}/{kind}")
+    assert not manager._wanted(f"salt/job/2/{kind}")
     assert not manager._wanted(f"salt/job/{JID}/new")
-    # which it does not keep
-    manager.parts.hear("salt/job/2/queued")
-    assert not manager.parts._known
     manager._tick(now=1)
+    manager.reply["left_out"] = {"web1": "x"}
+    tag = f"salt/job/{JID}/{kind}"
+    assert manager._wanted(tag)
+    manager._handle_event({"tag": tag, "data": {"excluded": {"web2": "forged"}}})
+    manager._tick(now=2)
+    assert read_batch_state(JID, manager.opts)["left_out"].keys() == {"web1"}
     manager._retire(JID)
     assert not manager.parts._known
 

@@ -110,7 +110,7 @@ def test_no_criteria(opts, section, expected):
             "def criteria(:\n",
             "can't be loaded: invalid syntax (broken.py, line 1); see ",
         ),
-        ("x = 1\n", "has no function criteria: add it to "),
+        ("x = 1\n", "it has no function criteria; see "),
         (
             "def __virtual__():\n    return False, 'needs the package nonesuch'\n",
             "__virtual__ returned False: needs the package nonesuch; see ",

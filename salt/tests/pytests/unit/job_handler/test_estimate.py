@@ -34,7 +34,8 @@ class Setup:
             self.seq, str(self.seq), fun, len(MINIONS), queued=now, **kwargs
         )
         self.queue.put(job)
-        list(self.queue.advance(now))
+        for action in iter(lambda: self.queue.advance(now), None):
+            self.queue.done(action, now)
 
     def returns(self, jid, seconds, now):
         for minion in MINIONS:

@@ -120,23 +120,28 @@ class World:
         )
 
     def advance(self):
-        for action in self.queue.advance(self.now):
+        for action in iter(lambda: self.queue.advance(self.now), None):
             jid = action.job.jid
+            if self.rand.random() < 0.05:
+                # it could not be written down
+                self.queue.hold(self.now)
+                return
+            self.queue.done(action, self.now)
             if isinstance(action, salt.job_handler.queue.Discard):
                 self.settle(jid, self.of(jid, "waits"), "left out")
                 continue
-            if self.rand.random() < 0.05:
+            self.settle(jid, action.excluded, "left out")
+            if action.minions and self.rand.random() < 0.05:
                 # it could not be published
                 self.queue.undo(action, self.now)
                 return
             self.settle(jid, action.minions, "sent")
-            self.settle(jid, action.excluded, "left out")
             for minion in action.minions:
                 assert minion not in self.leases.silent
                 if minion not in self.away or self.rand.random() < 0.5:
                     # it may get it when it is back
                     self.running.add((jid, minion))
-            assert action.last == (not self.of(jid, "waits"))
+            assert action.rest == sorted(self.of(jid, "waits"))
 
     def finish(self):
         if self.running:
@@ -172,7 +177,8 @@ class World:
         minion = self.rand.choice(MINIONS)
         self.away.discard(minion)
         held = dict(self.leases.slots)
-        self.leases.started(minion)
+        self.leases.heard(minion)
+        self.leases.doubt(minion)
         # a start is a reason to ask, and frees nothing
         assert self.leases.slots == held
 
@@ -185,7 +191,8 @@ class World:
         minions = None
         if self.rand.random() < 0.5:
             minions = set(self.rand.sample(MINIONS, 10))
-        for action in self.queue.cancel(jid, self.now, minions):
+        for action in self.queue.cancel(jid, minions):
+            self.queue.done(action, self.now)
             gone = getattr(action, "excluded", None) or self.of(jid, "waits")
             self.settle(jid, gone, "left out")
 
@@ -290,7 +297,7 @@ def test_random_events(seed):
         world.tick()
         world.answer()
         for minion in list(world.leases.silent):
-            world.leases.started(minion)
+            world.leases.heard(minion)
     assert not len(world.queue)
     assert not world.leases.occupied
     assert world.number > EVENTS // 100
