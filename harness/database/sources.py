@@ -116,6 +116,5 @@ def make(server: Postgres, name: str, form: str | None = None, template: str = "
 def filled(server: Postgres, name: str, form: str, minions: Sequence[str]) -> Database:
     """Make a database with the bed's pillars of these minions."""
     made = make(server, name, form)
-    fill = schema.fill_target if form == "target" else schema.fill
-    fill(made.server.dsn, minions, SEED, SCALE)
+    schema.fill(made.server.dsn, minions, SEED, SCALE)
     return made

@@ -159,7 +159,7 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     setup.ask("pause", paused=True)
     jids = [jid for minion in ids(setup)[20:70] for jid in setup.submit(minion, "test.echo", ["x"], 2)]
     assert len(jids) == 100
-    setup.bed.salt_key(["--delete=minion-00099", "--yes"])
+    setup.bed.run("salt-key", ["--delete=minion-00099", "--yes"])
     setup.ask("pause", paused=False)
     until(lambda: len(setup.executions(jids)) == len(jids), Deadline(90), lambda: "jobs are missing")
     assert len(set(setup.executions(jids))) == len(jids)

@@ -77,7 +77,7 @@ def ready(bed: Bed, bus: Bus, fleet: Fleet) -> Iterator[str]:
 
 def keys(bed: Bed) -> dict[str, list[str]]:
     """Return the keys that the master doesn't accept, as salt-key lists them."""
-    listed = json.loads(bed.salt_key(["--list-all", "--out=json"]).stdout)
+    listed = json.loads(bed.run("salt-key", ["--list-all", "--out=json"]).stdout)
     names = {"pending": "minions_pre", "denied": "minions_denied", "rejected": "minions_rejected"}
     return {state: listed[name] for state, name in names.items()}
 
@@ -254,7 +254,7 @@ def test_partition_and_heal(bus: Bus, fleet: Fleet, bed: Bed) -> None:
 def test_accepted_keys(bed: Bed, fleet: Fleet) -> None:
     """Minions whose pending keys a person accepts get ready, as real ones do."""
     before = fleet.status().expected
-    bed.salt_key(["--accept-all", "--yes"])
+    bed.run("salt-key", ["--accept-all", "--yes"])
     until(lambda: fleet.status().pending == 0, Deadline(SECONDS), lambda: "some still wait")
     until(lambda: fleet.status().ready == before + 4, Deadline(SECONDS), lambda: f"{fleet.status().ready} are ready")
     assert fleet.status().counters.errors == 0
@@ -265,7 +265,7 @@ def test_new_key_of_the_master(bed: Bed, bus: Bus, fleet: Fleet) -> None:
     before = fleet.status().counters.auth_ok
     accepted = set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names}
     gone = min(accepted)
-    bed.salt_key([f"--delete={gone}", "--yes"])
+    bed.run("salt-key", [f"--delete={gone}", "--yes"])
     rest = sorted(accepted - {gone})
 
     def renewed() -> bool:

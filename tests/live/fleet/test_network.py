@@ -12,6 +12,7 @@ from evil_minions import TRANSPORTS, Selection
 from evil_minions.samples.files import read_returns
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +140,7 @@ def timers(pid: int) -> dict[int, set[tuple[int, bool]]]:
 
 def test_keepalive_is_a_real_minions(bed: Bed, fleet: Fleet) -> None:
     """Sockets have the keepalive that a real minion's have, or none where it has none."""
-    real = bed.start_minion(REAL)
+    real = real_minion.start(bed, REAL)
     ports = {bed.master.request_port, bed.master.publish_port}
 
     seen: dict[str, dict[int, set[tuple[int, bool]]]] = {}
