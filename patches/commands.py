@@ -219,7 +219,7 @@ def _check_base(repository: Repository, options: argparse.Namespace) -> CommandR
     proofs = {release: prove.prove(repository, trial) for release, trial in trials.items()}
     named = {(one.release, one.topic) for one in found if one.kept}
     wrong = [f"{one.release} {one.topic}" for one in found if one.kept and not one.commit]
-    lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
+    lines = [f"{one.release} {one.topic}: {one.verdict}" for one in found]
     for release, listed in proofs.items():
         lines += [f"{release} {proof.line}" for proof in listed]
         lines += [f"{release} {one.subject} {one.message}" for proof in listed for one in proof.findings]
