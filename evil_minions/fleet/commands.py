@@ -110,11 +110,10 @@ def path_of(text: str) -> NetworkPath:
 def change(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
     order: Order = options.order
-    request = selection(options).to_dict() if order.selects else {}
-    if order.argument:
-        request[order.argument] = _READERS[order.argument](options)
+    chosen = selection(options) if order.selects else Selection()
+    argument = {order.argument: _READERS[order.argument](options)} if order.argument else {}
     with client.connect(options.folder) as fleet:
-        count = int(fleet.ask(do=order.name, **request)["minions"])
+        count = fleet.order(order.name, chosen, **argument)
     print(json.dumps({"minions": count}) if options.json else order.done.format(count))
 
 

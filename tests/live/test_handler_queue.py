@@ -165,7 +165,7 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     assert len(set(setup.executions(jids))) == len(jids)
     # the one whose key is gone hands it in again when it starts
     one, control = Selection(None, "minion-00099"), setup.fleet.control
-    assert (control.kill(one), control.revive(one)) == (1, 1)
+    assert (control.order("kill", one), control.order("revive", one)) == (1, 1)
     until(lambda: control.status().ready == MINIONS, Deadline(90), lambda: "the minion stays away")
 
 

@@ -436,5 +436,5 @@ def test_new_key_of_publications(bed: Bed, fleet: Fleet) -> None:
     assert fleet.control.status().counters.errors == 0
     # the one whose key is gone hands it in again when it starts
     one = Selection(None, "minion-00003")
-    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    assert (fleet.control.order("kill", one), fleet.control.order("revive", one)) == (1, 1)
     until(lambda: fleet.status().ready == MINIONS, Deadline(READY_S), lambda: "the minion stays away")

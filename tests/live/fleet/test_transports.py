@@ -108,7 +108,7 @@ def test_key_rotation(bed: Bed, fleet: Fleet) -> None:
     assert fleet.status().counters.errors == 0
     # the one whose key is gone hands it in again when it starts
     one = Selection(None, "minion-00003")
-    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    assert (fleet.control.order("kill", one), fleet.control.order("revive", one)) == (1, 1)
     until(lambda: len(answered(bed, "*")) == MINIONS, Deadline(SETTLE_S), lambda: f"It stays away: {fleet.status()}")
 
 
