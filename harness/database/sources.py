@@ -18,7 +18,7 @@ from psycopg2 import sql
 
 from harness.database import cluster, container, lease, schema
 from harness.database.postgres import Place, UnavailableError
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
 
@@ -44,7 +44,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def start(place: Place, source: Source) -> Postgres:
-    """Start PostgreSQL from one source, or for "auto" from the first that works; raise PostgresError if none does."""
+    """Start PostgreSQL from one source, or for "auto" from the first that works; raise StartError if none does."""
     reasons: list[str] = []
     for name in SOURCES if source == "auto" else [source]:
         try:
@@ -53,7 +53,7 @@ def start(place: Place, source: Source) -> Postgres:
             reasons.append(f"{name}: {error}")
         else:
             return postgres
-    raise PostgresError(f"There is no PostgreSQL ({'; '.join(reasons)}): {REMEDIES[source]}.")
+    raise StartError(f"There is no PostgreSQL ({'; '.join(reasons)}): {REMEDIES[source]}.")
 
 
 SEED = 1

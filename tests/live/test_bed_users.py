@@ -19,7 +19,7 @@ import pytest
 
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet, master
-from harness.errors import PortError
+from harness.errors import SettingsError
 from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, is_ours
@@ -197,5 +197,5 @@ def test_port_of_another_user() -> None:
         server = socket.create_server((HOST, 0))
     finally:
         os.seteuid(0)
-    with server, pytest.raises(PortError, match=rf"another user \(number {OTHER}\)"):
+    with server, pytest.raises(SettingsError, match=rf"another user \(number {OTHER}\)"):
         is_ours(server.getsockname()[1])
