@@ -14,7 +14,7 @@ from evil_minions import defaults
 from evil_minions.errors import UsageError
 from evil_minions.fleet import client, ramp
 from evil_minions.fleet.orders import ORDERS, Order, Selection
-from evil_minions.fleet.settings import DROP, KEEP, FleetSettings, Looks, Master, Replies, Shares, Size, Start
+from evil_minions.fleet.settings import FleetSettings, Looks, Master, Replies, Shares, Size, Start
 from evil_minions.fleet.supervisor import Supervisor, check_fleet
 from evil_minions.network.path import NetworkPath, Region
 from evil_minions.rng import Assignment, assignment_of, share_of
@@ -236,12 +236,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="make up this many states for a highstate (default: run the master's own state files)",
     )
     run.add_argument(
-        "--file-cache",
-        choices=(KEEP, DROP),
-        default=KEEP,
-        help="whether minions keep the master's files: keep, as real ones do, or drop, and each run is a first one",
-    )
-    run.add_argument(
         "--beacon-interval", type=float, default=0.0, metavar="SECONDS", help="between two beacon events of a minion"
     )
     run.add_argument(
@@ -326,7 +320,6 @@ def settings_of(options: argparse.Namespace) -> FleetSettings:
             options.slowdown,
             options.jitter,
             options.states,
-            options.file_cache,
             options.beacon_interval,
         ),
         shares=Shares(
