@@ -107,7 +107,7 @@ def keep(git: Git, topic: str, made: str, base: str) -> tuple[Version, Version |
 
 
 def versions(git: Git, topic: str) -> list[Version]:
-    """Give the versions of a topic's branch that were handed out, the oldest first."""
+    """Return the versions of a topic's branch that were handed out, the oldest first."""
     found: dict[int, dict[str, str]] = {}
     for line in git.text("for-each-ref", "--format=%(objectname) %(refname)", f"{KEPT}/{topic}/").splitlines():
         name, _, ref = line.partition(" ")

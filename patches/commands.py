@@ -154,7 +154,7 @@ def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, 
 
 
 def readable(path: Path) -> Path:
-    """Give the absolute path of a file that can be read.
+    """Return the absolute path of a file that can be read.
 
     :raises UsageError: when it cannot.
     """

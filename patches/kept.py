@@ -46,7 +46,7 @@ class Kept:
 
 
 def releases(layout: Layout) -> tuple[str, ...]:
-    """Give the releases that a series is kept for."""
+    """Return the releases that a series is kept for."""
     return tuple(sorted(path.parent.name for path in layout.releases.glob("*/series")))
 
 
@@ -124,7 +124,7 @@ def abandon(repository: Repository) -> None:
 
 
 def _waiting(repository: Repository) -> tuple[Carry, str, list[str], list[str]]:
-    """Give what is being carried, on which commit, which topics, and those that are kept already."""
+    """Return what is being carried, on which commit, which topics, and those that are kept already."""
     found = Carry.find(repository.layout.keeping, 3)
     if found is None:
         raise UsageError("Nothing waits in build/keep: start with 'keep RELEASE TOPIC'.")
@@ -188,7 +188,7 @@ def _makes(repository: Repository, onto: str, patches: Sequence[Patch], result: 
 
 
 def _own(repository: Repository, patch: Patch, result: str) -> Patch:
-    """Give the patch of a topic for a release: what is left to change there once its new files are laid."""
+    """Return the patch of a topic for a release: what is left to change there once its new files are laid."""
     present = repository.files(result)
     patch = patch.with_files(name for name in patch.files if name in present)
     with repository.scratch(f"{result}^") as git:

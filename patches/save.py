@@ -74,7 +74,7 @@ def _applies(repository: Repository, base_commit: str, series: Series, topic: st
 
 
 def _blamed(repository: Repository, commit: str) -> set[str]:
-    """Give the commits that wrote the lines in and around a commit's changes."""
+    """Return the commits that wrote the lines in and around a commit's changes."""
     found: set[str] = set()
     for name in repository.changed(f"{commit}^", commit):
         if name not in repository.files(f"{commit}^"):
@@ -248,7 +248,7 @@ def _assign(
 
 
 def _claim(present: Iterable[str], wish: Wish, series: Series) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the new files that go to the user's topic, and those that stay without one.
+    """Return the new files that go to the user's topic, and those that stay without one.
 
     A file that the user names moves there from the topic that lists it; without names only unclaimed files go.
 
@@ -294,7 +294,7 @@ def _fold(
 
 
 def _message(tree: Tree, state: State) -> str:
-    """Give the message of the one commit that was made inside the tree, with our trailers; else the template."""
+    """Return the message of the one commit that was made inside the tree, with our trailers; else the template."""
     commits = tree.commits(state.head)
     if len(commits) != 1:
         return PLACEHOLDER

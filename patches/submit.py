@@ -136,7 +136,7 @@ class Cover:
 
 
 def paragraphs(patch: Patch) -> list[str]:
-    """Give the paragraphs of a message for upstream, each line of text or item of a list in one line.
+    """Return the paragraphs of a message for upstream, each line of text or item of a list in one line.
 
     What is indented stays as it is.
     """
