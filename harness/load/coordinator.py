@@ -228,7 +228,7 @@ class Coordinator:
                 samples=Path(),
                 commands={},
                 command_environment={},
-                api=plan.api.seen_from_afar(self.remote.address),
+                api=plan.api.reachable_at(self.remote.address),
                 share=dataclasses.replace(plan.share, worker=number),
             )
             try:

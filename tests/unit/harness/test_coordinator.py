@@ -148,7 +148,7 @@ def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
 
 def test_api_is_elsewhere() -> None:
     """Where salt-api is told by the loopback interface, other hosts get the machine's address."""
-    found = ApiAccess(("http://127.0.0.1:8000", "http://127.0.0.1:1"), user="127.0.0.1").seen_from_afar("10.0.0.1")
+    found = ApiAccess(("http://127.0.0.1:8000", "http://127.0.0.1:1"), user="127.0.0.1").reachable_at("10.0.0.1")
     assert found == ApiAccess(("http://10.0.0.1:8000", "http://10.0.0.1:1"), user="127.0.0.1")
 
 
