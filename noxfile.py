@@ -183,7 +183,7 @@ def _install_salt(session: nox.Session, python: Path) -> None:
 
 
 def _sources() -> list[Path]:
-    """Give what the wheels of the extensions are made of."""
+    """Return what the wheels of the extensions are made of."""
     names = ("pyproject.toml", "README.md", "LICENSE", "vendor.toml")
     every = (path for end in ("py", "sql", "html", "css", "js") for path in EXTENSIONS.rglob(f"*.{end}"))
     found = [path for path in every if "tests" not in path.relative_to(EXTENSIONS).parts]
@@ -400,7 +400,7 @@ def units(session: nox.Session) -> None:
 
 
 def _extensions(posargs: Sequence[str]) -> list[list[str]]:
-    """Give the commands that run the extensions' own tests, each with its own configuration."""
+    """Return the commands that run the extensions' own tests, each with its own configuration."""
     folders = sorted(path.parent for path in EXTENSIONS.glob("*/pyproject.toml"))
     # a test file belongs to one extension
     named = {

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evil_minions.protocol.auth import Credentials
     from evil_minions.protocol.envelope import Load, decrypt
     from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-    from evil_minions.samples.files import read_decisions, read_jobs, read_returns, read_starts, read_tallies
+    from evil_minions.samples.files import read_samples, read_tallies
     from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
     from evil_minions.tables import Table, nearest, read_table
 
@@ -53,10 +53,7 @@ __all__ = [
     "load_pool",
     "nearest",
     "pipe",
-    "read_decisions",
-    "read_jobs",
-    "read_returns",
-    "read_starts",
+    "read_samples",
     "read_table",
     "read_tallies",
     "socket_path",
@@ -75,7 +72,7 @@ _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "protocol.envelope": ("Load", "decrypt"),
     "protocol.keys": ("MasterKey", "MinionKey", "load_pool"),
     "protocol.zmtp": (),
-    "samples.files": ("read_decisions", "read_jobs", "read_returns", "read_starts", "read_tallies"),
+    "samples.files": ("read_samples", "read_tallies"),
     "samples.rows": ("DecisionRow", "JobRow", "ReturnRow", "StartRow", "TallyRow"),
     "tables": ("Table", "nearest", "read_table"),
 }

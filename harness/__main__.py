@@ -1,8 +1,7 @@
 """`python -m harness`: load runs, their results and reports, and a bed to try things in.
 
-Exit codes: 0 all is well; 1 a threshold of the scenario was missed, a figure got worse than allowed, or a result does
-not agree with its samples; 2 wrong use or settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the
-output any more.
+Exit codes: 0 all is well; 1 a threshold of the scenario was missed, or a result does not agree with its samples; 2
+wrong use or settings; 3 the bed or the run failed; 130 interrupted; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations

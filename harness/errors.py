@@ -5,11 +5,8 @@ in one line that says what to do next; only a ScenarioError may have several, a 
 
     HarnessError (3)
     ├── SettingsError (2)         a setting, an option or a file of settings is wrong
-    │   ├── ScenarioError         a scenario file
-    │   ├── PortError             a port that was asked for is taken
-    │   └── LimitError            the machine's limits can't carry what was asked for
+    │   └── ScenarioError         a scenario file
     ├── StartError                something of the bed did not start or did not answer in time
-    │   ├── PostgresError         no source of PostgreSQL works
     │   ├── DockerError           an engine of Docker is missing or refuses
     │   ├── DiskError             a disk is full
     │   ├── MasterError           the master did not start
@@ -69,20 +66,8 @@ class ScenarioError(SettingsError):
     """A scenario file is wrong."""
 
 
-class PortError(SettingsError):
-    """A port that was asked for is taken."""
-
-
-class LimitError(SettingsError):
-    """The machine's limits can't carry what was asked for."""
-
-
 class StartError(HarnessError):
     """Something of the bed did not start or did not answer in time."""
-
-
-class PostgresError(StartError):
-    """No source of PostgreSQL works."""
 
 
 class DockerError(StartError):

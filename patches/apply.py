@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def ensure_base(repository: Repository, base: Base) -> str:
-    """Give the base's commit; import the source distribution when it is not known yet.
+    """Return the base's commit; import the source distribution when it is not known yet.
 
     :raises FetchError: when the source distribution cannot be had.
     """
@@ -134,7 +134,7 @@ def make(repository: Repository, *, keep_edits: bool = False, discard: bool = Fa
 
 
 def settle(tree: Tree) -> State | None:
-    """Give what the tree was made from, after finishing a move that was interrupted; None when there is no tree.
+    """Return what the tree was made from, after finishing a move that was interrupted; None when there is no tree.
 
     Commits that somebody made with git inside the tree become edits that are not saved; their messages are kept.
     """
@@ -248,7 +248,7 @@ def _discard(tree: Tree, head: str) -> str:
 
 
 def ready(repository: Repository) -> tuple[Tree, Series, State]:
-    """Give the tree, its series and its state, with nothing unsaved; the caller holds the lock.
+    """Return the tree, its series and its state, with nothing unsaved; the caller holds the lock.
 
     :raises UsageError: when the tree is not what the patches say.
     :raises UnsavedEditsError: when it has edits that no patch has.
@@ -261,7 +261,7 @@ def ready(repository: Repository) -> tuple[Tree, Series, State]:
 
 
 def current(repository: Repository) -> tuple[Tree, Series, State]:
-    """Give the tree, its series and its state, whatever edits it has; the caller holds the lock.
+    """Return the tree, its series and its state, whatever edits it has; the caller holds the lock.
 
     :raises UsageError: when the tree is not what the patches say.
     """

@@ -81,13 +81,13 @@ READABLE, EXECUTABLE = 0o644, 0o755
 
 
 def digest(path: Path) -> str:
-    """Give the SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def fetch(layout: Layout, base: Base) -> Path:
-    """Give the pinned source distribution, from the cache or from the index.
+    """Return the pinned source distribution, from the cache or from the index.
 
     :raises FetchError: when it cannot be downloaded, or when its hash is another.
     """

@@ -42,7 +42,7 @@ class Version:
     base: str
 
 
-def commit(repository: Repository, patches: Iterable[Patch], wish: Commits) -> str:
+def commit(repository: Repository, patches: Iterable[Patch], wanted: Commits) -> str:
     """Commit each topic with its new files, in a scratch work tree; give the last commit.
 
     :raises ConflictError: when a patch does not apply to the base after those before it.
@@ -50,17 +50,17 @@ def commit(repository: Repository, patches: Iterable[Patch], wish: Commits) -> s
     """
     listed = tuple(patches)
     try:
-        return _commit(repository, listed, wish, checkout=False)
+        return _commit(repository, listed, wanted, checkout=False)
     except ConflictError:
         # a patch beside which another one stands in the series may need a merge, and that needs the files
-        return _commit(repository, listed, wish, checkout=True)
+        return _commit(repository, listed, wanted, checkout=True)
 
 
-def _commit(repository: Repository, patches: Iterable[Patch], wish: Commits, *, checkout: bool) -> str:
-    author = wish.author
-    with repository.scratch(wish.base, checkout=checkout) as git:
+def _commit(repository: Repository, patches: Iterable[Patch], wanted: Commits, *, checkout: bool) -> str:
+    author = wanted.author
+    with repository.scratch(wanted.base, checkout=checkout) as git:
         for patch in patches:
-            names = {name: hooks.numbered(name, (wish.numbers or {}).get(patch.topic)) for name in patch.files}
+            names = {name: hooks.numbered(name, (wanted.numbers or {}).get(patch.topic)) for name in patch.files}
             # new files come first, as a patch for another release may change them
             bring(repository, git, patch, names)
             repository.apply(git, (patch.without_ours(),))
@@ -107,7 +107,7 @@ def keep(git: Git, topic: str, made: str, base: str) -> tuple[Version, Version |
 
 
 def versions(git: Git, topic: str) -> list[Version]:
-    """Give the versions of a topic's branch that were handed out, the oldest first."""
+    """Return the versions of a topic's branch that were handed out, the oldest first."""
     found: dict[int, dict[str, str]] = {}
     for line in git.text("for-each-ref", "--format=%(objectname) %(refname)", f"{KEPT}/{topic}/").splitlines():
         name, _, ref = line.partition(" ")

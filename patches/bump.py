@@ -194,7 +194,7 @@ def _finish(repository: Repository, carrier: Carrier, state: State, target: Base
 
 
 def _emptied(repository: Repository, old: State, new: State) -> tuple[str, ...]:
-    """Give the topics that changed something of the old base and nothing of the new one: upstream has them."""
+    """Return the topics that changed something of the old base and nothing of the new one: upstream has them."""
 
     def sizes(state: State) -> list[int]:
         commits = (state.base_commit, *(one.commit for one in state.applied))

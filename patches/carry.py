@@ -133,7 +133,7 @@ class Carrier:
             self.git.attempt(*REMEMBER, "rerere")
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Give what topics went without."""
+        """Return what topics went without."""
         found = []
         for one in self.topics[: self.done]:
             for path in sorted((self.copies / one.topic).glob("*.patch")):

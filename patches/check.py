@@ -144,7 +144,7 @@ def _alone(repository: Repository, series: Series, state: State) -> Iterator[Fin
 
 
 def next_release(version: str) -> str:
-    """Give the next feature release of Salt: after 3008.5 it is 3009.0."""
+    """Return the next feature release of Salt: after 3008.5 it is 3009.0."""
     return f"{int(version.partition('.')[0]) + 1}.0"
 
 

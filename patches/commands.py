@@ -69,7 +69,7 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
     if (options.patch or options.diff) and not (options.topic or options.new):
         raise UsageError("--patch and --diff need --topic NAME or --new NAME: say which topic the hunks are for.")
     message = read_message(options.message) if options.message else None
-    wish = save.Wish(
+    request = save.Request(
         topic=options.new or options.topic,
         new=bool(options.new),
         files=resolve_files(repository, tuple(options.files)),
@@ -78,12 +78,12 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
         ask=options.patch,
         diff=readable(options.diff) if options.diff else None,
     )
-    saved = save.save(repository, wish)
+    saved = save.save(repository, request)
     lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
     lines += [f"{topic}: new file {path}" for topic, paths in saved.new_files.items() for path in paths]
     lines += [f"written: patches/{topic}.patch" for topic in saved.written] or ["nothing to save"]
-    if wish.new and wish.topic and read_series(repository.layout).get(wish.topic).is_template:
-        lines.append(f"write its message: the head of patches/{wish.topic}.patch, then 'nox -s apply'")
+    if request.new and request.topic and read_series(repository.layout).get(request.topic).is_template:
+        lines.append(f"write its message: the head of patches/{request.topic}.patch, then 'nox -s apply'")
     lines += [f"left: new file {path} belongs to no topic yet" for path in saved.left]
     lines += [f"left: edits of {path} are not saved yet" for path in saved.unsaved]
     if saved.proposed:
@@ -154,7 +154,7 @@ def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, 
 
 
 def readable(path: Path) -> Path:
-    """Give the absolute path of a file that can be read.
+    """Return the absolute path of a file that can be read.
 
     :raises UsageError: when it cannot.
     """
@@ -219,7 +219,7 @@ def _check_base(repository: Repository, options: argparse.Namespace) -> CommandR
     proofs = {release: prove.prove(repository, trial) for release, trial in trials.items()}
     named = {(one.release, one.topic) for one in found if one.kept}
     wrong = [f"{one.release} {one.topic}" for one in found if one.kept and not one.commit]
-    lines = [f"{one.release} {one.topic}: {one.verdict} ({one.there:.0%} of the lines are there)" for one in found]
+    lines = [f"{one.release} {one.topic}: {one.verdict}" for one in found]
     for release, listed in proofs.items():
         lines += [f"{release} {proof.line}" for proof in listed]
         lines += [f"{release} {one.subject} {one.message}" for proof in listed for one in proof.findings]
@@ -279,7 +279,7 @@ def run_submit(repository: Repository, options: argparse.Namespace) -> CommandRe
     """Make the branches."""
     if options.onto and not options.clone:
         raise UsageError("--onto names a commit of the clone: say which with --clone DIR.")
-    wish = submit.Wish(
+    request = submit.Request(
         topics=tuple(options.topics),
         numbers=_numbers(options.topics, options.number),
         output=(options.output or repository.layout.build / "submit").resolve(),
@@ -288,7 +288,7 @@ def run_submit(repository: Repository, options: argparse.Namespace) -> CommandRe
         onto=options.onto,
     )
     lines = []
-    sent = submit.submit(repository, wish)
+    sent = submit.submit(repository, request)
     for one in sent:
         lines += [f"{one.topic}: version {one.version} by {one.author}, tree {one.tree}"]
         lines += [f"branch {one.branch} of {one.repository}", f"on {one.base_commit}", one.cover, *one.mails]

@@ -117,7 +117,7 @@ FEATURES = (
 
 
 def cells(repository: Repository) -> tuple[Cell, ...]:
-    """Give each feature on each release; what is kept for a release is tried by `check --base`.
+    """Return each feature on each release; what is kept for a release is tried by `check --base`.
 
     :raises UsageError: when an extension is not there, or when no release is the base.
     """

@@ -55,7 +55,7 @@ ALONE = {
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give the caller's environment without any GIT_* of theirs, and with ours."""
+    """Return the caller's environment without any GIT_* of theirs, and with ours."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**kept, **ALONE, **IDENTITY, **(extra or {})}
 
@@ -110,12 +110,12 @@ class Git:
 
     @classmethod
     def of(cls, folder: Path) -> Git:
-        """Give git over a work tree that `git worktree add` made."""
+        """Return git over a work tree that `git worktree add` made."""
         link = (folder / ".git").read_text(encoding="utf-8")
         return cls(Path(link.removeprefix("gitdir: ").strip()), folder)
 
     def with_index(self, index: Path) -> Git:
-        """Give the same repository with another index."""
+        """Return the same repository with another index."""
         return replace(self, index=index)
 
     def attempt(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
@@ -171,17 +171,17 @@ def list_paths(paths: Iterable[str]) -> bytes:
 
 
 def tracked_files(layout: Layout) -> tuple[str, ...] | None:
-    """Give the files below ``salt/`` that the project's git tracks; None when this is not its checkout."""
+    """Return the files below ``salt/`` that the project's git tracks; None when this is not its checkout."""
     return _paths(layout, "ls-files", "-z")
 
 
 def changed_files(layout: Layout) -> tuple[str, ...]:
-    """Give the tracked files below ``salt/`` that are not as last committed, as far as the project's git can say."""
+    """Return the tracked files below ``salt/`` that are not as last committed, as far as the project's git can say."""
     return _paths(layout, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", "HEAD") or ()
 
 
 def uncommitted(layout: Layout, paths: Iterable[str]) -> tuple[str, ...]:
-    """Give those of some paths, relative to the project, that are not as last committed, or not committed at all.
+    """Return those of some paths, relative to the project, that are not as last committed, or not committed at all.
 
     Empty when this is not a checkout: there is nothing to compare with.
     """

@@ -27,13 +27,13 @@ ENTRY = re.compile(rf"^changelog/(?P<name>[^/.]+)\.(?P<kind>{'|'.join(KINDS)})\.
 
 
 def entries(patch: Patch) -> tuple[str, ...]:
-    """Give a topic's changelog entries that are named as they should be: by a number, or by the topic."""
+    """Return a topic's changelog entries that are named as they should be: by a number, or by the topic."""
     found = ((path, ENTRY.match(path)) for path in patch.files)
     return tuple(path for path, match in found if match and (match["name"].isdigit() or match["name"] == patch.topic))
 
 
 def strays(patch: Patch) -> tuple[str, ...]:
-    """Give the files below ``changelog/`` that upstream would not take, whatever number they got."""
+    """Return the files below ``changelog/`` that upstream would not take, whatever number they got."""
     return tuple(path for path in patch.files if path.startswith("changelog/") and path not in entries(patch))
 
 
@@ -44,7 +44,7 @@ def is_unnumbered(path: str) -> bool:
 
 
 def numbered(path: str, number: int | None) -> str:
-    """Give the path as upstream wants it: an entry without a number gets this one, anything else stays."""
+    """Return the path as upstream wants it: an entry without a number gets this one, anything else stays."""
     match = ENTRY.match(path)
     return f"changelog/{number}.{match['kind']}.md" if number and match and is_unnumbered(path) else path
 
@@ -81,7 +81,7 @@ class Hooks:
     tree: Path
 
     def check(self, names: Iterable[str]) -> list[str]:
-        """Give what is wrong with some files of the tree, a line for each."""
+        """Return what is wrong with some files of the tree, a line for each."""
         found: list[str] = []
         listed = list(names)
         for name in listed:
@@ -149,7 +149,7 @@ class Hooks:
             yield f"{name}: a stray page: there is no such module in a folder that the reference is made of"
 
     def _indexes(self, name: str) -> Iterator[str]:
-        """Give the index that lists a module or a page, or that it is."""
+        """Return the index that lists a module or a page, or that it is."""
         page = self._page_of(name) if name.endswith(".py") else name
         if page is not None and page.startswith("doc/ref/") and "/all/" in page:
             yield str(PurePosixPath(page).with_name("index.rst"))
@@ -174,7 +174,7 @@ class Hooks:
         yield from (f"{name}: lists {one}, which is not there" for one in sorted(shown - wanted))
 
     def _page_of(self, name: str) -> str | None:
-        """Give the page that a module has to have; None for those that need none."""
+        """Return the page that a module has to have; None for those that need none."""
         path = PurePosixPath(name)
         if (
             len(path.parts) < FLAT

@@ -5,15 +5,13 @@ its own there only if the one for the base does not make what it should on the r
 
 git takes each topic over, after all that it requires, as it does for a bump; nothing of the project is changed. A topic
 that is kept for the release (see ``kept``) is taken from there. That a patch applies does not prove that it works: its
-tests do, see ``prove``, and names of Salt's that it uses and that the release lacks are told.
+tests do, see ``prove``.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patches import base, branch
@@ -22,7 +20,7 @@ from patches.base import Base, learn, parse_base
 from patches.branch import Commits, commit
 from patches.carry import Carrier, Carry, remove
 from patches.errors import ConflictError, UsageError
-from patches.git import decode, list_paths
+from patches.git import list_paths
 from patches.layout import write_atomically
 from patches.patch import Patch
 from patches.series import Series, read_series
@@ -48,7 +46,7 @@ class Kept:
 
 
 def releases(layout: Layout) -> tuple[str, ...]:
-    """Give the releases that a series is kept for."""
+    """Return the releases that a series is kept for."""
     return tuple(sorted(path.parent.name for path in layout.releases.glob("*/series")))
 
 
@@ -126,7 +124,7 @@ def abandon(repository: Repository) -> None:
 
 
 def _waiting(repository: Repository) -> tuple[Carry, str, list[str], list[str]]:
-    """Give what is being carried, on which commit, which topics, and those that are kept already."""
+    """Return what is being carried, on which commit, which topics, and those that are kept already."""
     found = Carry.find(repository.layout.keeping, 3)
     if found is None:
         raise UsageError("Nothing waits in build/keep: start with 'keep RELEASE TOPIC'.")
@@ -190,7 +188,7 @@ def _makes(repository: Repository, onto: str, patches: Sequence[Patch], result: 
 
 
 def _own(repository: Repository, patch: Patch, result: str) -> Patch:
-    """Give the patch of a topic for a release: what is left to change there once its new files are laid."""
+    """Return the patch of a topic for a release: what is left to change there once its new files are laid."""
     present = repository.files(result)
     patch = patch.with_files(name for name in patch.files if name in present)
     with repository.scratch(f"{result}^") as git:
@@ -203,28 +201,25 @@ def _own(repository: Repository, patch: Patch, result: str) -> Patch:
 
 # parts of a topic that no user of the code needs
 BESIDE = ("doc/", "tests/")
-NAME = re.compile(r"\bsalt(?:\.[A-Za-z_]\w*)+")
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One topic on one release: `there` is how much of the lines in and around its changes the release has too.
+    """One topic on one release.
 
     `conflicts` are files of code in which git can't take it over, of whichever topic in `stopped`, it or one that it
     requires. `left_out` are files that the release does not have, and conflicts in docs and in upstream's tests: the
-    topic goes without them. `lacking` are names of Salt's that it uses and that are not there. `written` is the patch,
-    complete with the topic's new files, "" if it does not apply. `merged` says that only a merge of three versions
-    could apply it, `kept` that it is of the series for the release, `commit` is the result.
+    topic goes without them. `written` is the patch, complete with the topic's new files, "" if it does not apply.
+    `merged` says that only a merge of three versions could apply it, `kept` that it is of the series for the release,
+    `commit` is the result.
     """
 
     topic: str
     release: str
-    there: float
     requires: tuple[str, ...] = ()
     stopped: str = ""
     conflicts: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()
     written: str = ""
     merged: bool = False
     kept: bool = False
@@ -240,7 +235,7 @@ class Fit:
             return f"conflicts: {what}{', '.join(self.conflicts)}"
         how = "kept" if self.kept else "applies three-way" if self.merged else "applies"
         without = f" without {', '.join(self.left_out)}" if self.left_out else ""
-        return f"{how}{without}{', and lacks ' if self.lacking else ''}{', '.join(self.lacking)}"
+        return f"{how}{without}"
 
 
 def fits(repository: Repository, releases: Sequence[str], topics: Sequence[str], output: Path) -> tuple[Fit, ...]:
@@ -273,7 +268,7 @@ def table(found: Iterable[Fit]) -> list[str]:
     releases = list(dict.fromkeys(release for row in rows.values() for release in row))
     lines = [f"| topic | {' | '.join(releases)} |", f"|---|{'---|' * len(releases)}"]
     for topic, row in rows.items():
-        cells = [f"{row[name].there:.0%}: {row[name].verdict}" for name in releases]
+        cells = [row[name].verdict for name in releases]
         lines.append(f"| `{topic}` | {' | '.join(cells)} |")
     return lines
 
@@ -298,18 +293,16 @@ class _Trial:
         self.git.run("clean", "--quiet", "-ffdx")
         patches = self.series.closure(topic)
         requires = tuple(patch.topic for patch in patches[:-1])
-        there = self._there(topic)
         left_out: tuple[str, ...] = ()
         merged = False
         for patch in patches:
             merged = self.git.attempt("apply", "--cached", "--check", feed=patch.data).code != 0 and not patch.is_new
             left_out, conflicts = self._take(patch)
             if conflicts or self._is_without_code(patch.topic, left_out):
-                return Fit(topic, release, there, requires, patch.topic, conflicts)
+                return Fit(topic, release, requires, patch.topic, conflicts)
         path, made = folder / f"{topic}.patch", self.git.text("rev-parse", "HEAD")
         write_atomically(path, self.repository.export(made))
-        found = Fit(topic, release, there, requires, left_out=left_out, lacking=self._lacking(topic), written=str(path))
-        return replace(found, merged=merged, commit=made)
+        return Fit(topic, release, requires, left_out=left_out, written=str(path), merged=merged, commit=made)
 
     def _kept(self, kept: Kept, topic: str, folder: Path) -> Fit:
         """Try a topic of the series that is kept for the release."""
@@ -317,15 +310,14 @@ class _Trial:
         requires = tuple(patch.topic for patch in patches[:-1])
         self.git.run("reset", "--quiet", "--hard", self.onto)
         self.git.run("clean", "--quiet", "-ffdx")
-        there = self._there(topic)
         try:
             made = commit(self.repository, patches, Commits(self.onto))
         except ConflictError as error:
-            return Fit(topic, release, there, requires, topic, (str(error),), kept=True)
+            return Fit(topic, release, requires, topic, (str(error),), kept=True)
         self.git.run("reset", "--quiet", "--hard", made)
         path = folder / f"{topic}.patch"
         write_atomically(path, self.repository.export(made))
-        return Fit(topic, release, there, requires, written=str(path), kept=True, commit=made)
+        return Fit(topic, release, requires, written=str(path), kept=True, commit=made)
 
     def _is_without_code(self, topic: str, left_out: Iterable[str]) -> bool:
         """Return whether all the code that a topic changes is left out."""
@@ -360,54 +352,3 @@ class _Trial:
     def _commit(self, topic: str) -> str:
         (commit,) = (one.commit for one in self.state.applied if one.topic == topic)
         return commit
-
-    def _lines(self, topic: str, signs: str) -> Iterable[tuple[str, str]]:
-        """Yield path and text of the lines of a topic's changes to upstream's files that begin with one of `signs`."""
-        commit, path = self._commit(topic), ""
-        diff = self.repository.git.run("diff", "--no-color", "--no-ext-diff", f"{commit}^", commit).out
-        for line in decode(diff).splitlines():
-            if line.startswith("+++ "):
-                path = line[4:].partition("\t")[0].removeprefix("b/")
-            elif not line.startswith(("--- ", "diff ", "index ", "@@")) and line[:1] in signs and line[1:].strip():
-                yield path, line[1:]
-
-    def _there(self, topic: str) -> float:
-        """Return the share of the lines around and in a topic's changes that the release has in the same files."""
-        held: dict[str, Counter[str]] = {}
-        asked, found = 0, 0
-        for path, text in self._lines(topic, " -"):
-            if path not in held:
-                file = self.git.work_tree / path
-                held[path] = Counter(file.read_text(errors="replace").splitlines() if file.is_file() else ())
-            asked += 1
-            found += held[path][text] > 0
-        return found / asked if asked else 1.0
-
-    def _lacking(self, topic: str) -> tuple[str, ...]:
-        """Return the names of Salt's that a topic adds to upstream's Python files and that are nowhere defined."""
-        used = {
-            name
-            for path, text in self._lines(topic, "+")
-            if path.endswith(".py")
-            for name in NAME.findall(text.partition("#")[0])
-        }
-        return tuple(sorted(name for name in used if not self._defines(name)))
-
-    def _defines(self, dotted: str) -> bool:
-        """Return whether the tree has a module of this name, or one that defines the first name after the module's."""
-        parts = dotted.split(".")
-        for size in range(len(parts), 0, -1):
-            place = self.git.work_tree.joinpath(*parts[:size])
-            file = place.with_suffix(".py") if not place.is_dir() else place / "__init__.py"
-            if place.is_dir() and size == len(parts):
-                return True
-            if file.is_file():
-                if size == len(parts):
-                    return True
-                name = re.escape(parts[size])
-                if name.startswith("__"):
-                    # the loader puts it there
-                    return True
-                defined = rf"\b(?:def|class) {name}\b|^\s*{name}\b.*=|import .*\b{name}\b|^\s+{name},$"
-                return re.search(defined, file.read_text(errors="replace"), re.MULTILINE) is not None
-        return False

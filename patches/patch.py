@@ -69,7 +69,7 @@ class Patch:
         return trailers_of(self.message)
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Give the values of all trailers of that key, in their order."""
+        """Return the values of all trailers of that key, in their order."""
         return tuple(value for name, value in self.trailers if name == key)
 
     @property
@@ -108,7 +108,7 @@ class Patch:
         return not self.files and self.is_new
 
     def with_files(self, files: Iterable[str]) -> Patch:
-        """Give the same patch with these ``Files:`` trailers instead of its own.
+        """Return the same patch with these ``Files:`` trailers instead of its own.
 
         :raises UsageError: when the message has no trailers to put them beside.
         """
@@ -123,12 +123,12 @@ class Patch:
         return Patch(self.topic, headers + b"\n".join(lines) + b"\n" + rest)
 
     def with_changes(self, other: bytes) -> Patch:
-        """Give the same headers and message with the changes of another patch file."""
+        """Return the same headers and message with the changes of another patch file."""
         headers, message, _ = self._split()
         return Patch(self.topic, headers + message + _split(other)[2])
 
     def with_requires(self, topics: Iterable[str]) -> Patch:
-        """Give the same patch with more topics in its trailers that it needs.
+        """Return the same patch with more topics in its trailers that it needs.
 
         :raises UsageError: when the message has no trailers to put them beside.
         """
@@ -143,7 +143,7 @@ class Patch:
         return Patch(self.topic, headers + body + b"\n\n" + b"\n".join(lines) + b"\n" + rest)
 
     def without_ours(self) -> Patch:
-        """Give the same patch with a message for upstream: without the trailers that only we use."""
+        """Return the same patch with a message for upstream: without the trailers that only we use."""
         headers, message, rest = self._split()
         if not self.trailers:
             return self
@@ -165,13 +165,13 @@ def _split(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def requires_of(trailers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Give the topics that trailers name as needed."""
+    """Return the topics that trailers name as needed."""
     values = (value for key, value in trailers if key == "Requires")
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
 def trailers_of(message: str) -> tuple[tuple[str, str], ...]:
-    """Give keys and values of a message's last paragraph, when that consists of trailers only."""
+    """Return keys and values of a message's last paragraph, when that consists of trailers only."""
     paragraphs = [part for part in re.split(r"\n{2,}", message.strip()) if part]
     matches = [TRAILER.match(line) for line in paragraphs[-1].splitlines()] if paragraphs else []
     found = tuple((match["key"], match["value"].strip()) for match in matches if match is not None)

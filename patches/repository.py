@@ -120,7 +120,7 @@ class Repository:
             self.git.run("worktree", "prune", "--expire=now")
 
     def base_commit(self, base: Base) -> str | None:
-        """Give the commit of a base that was imported before."""
+        """Return the commit of a base that was imported before."""
         found = self.git.attempt("rev-parse", "--verify", "--quiet", f"refs/bases/{base.sha256}^{{commit}}")
         return found.text if found.code == 0 else None
 
@@ -139,7 +139,7 @@ class Repository:
 
     @contextlib.contextmanager
     def scratch(self, commit: str, *, checkout: bool = True, prefix: str = SCRATCH) -> Iterator[Git]:
-        """Give a work tree of its own at a commit, gone afterwards; ``salt/`` is not touched.
+        """Yield a work tree of its own at a commit, gone afterwards; ``salt/`` is not touched.
 
         :param checkout: without it the folder starts empty, which is all that `git am` needs.
         """
@@ -188,11 +188,11 @@ class Repository:
         return AUTHOR.sub(f"From: {NAME} <{EMAIL}>\n".encode(), written, count=1)
 
     def tree(self, commit: str) -> str:
-        """Give the id of a commit's tree."""
+        """Return the id of a commit's tree."""
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
     def files(self, commit: str) -> dict[str, tuple[str, str]]:
-        """Give each path of a commit or tree with its mode and its blob's id."""
+        """Return each path of a commit or tree with its mode and its blob's id."""
         listed = {}
         for line in self.git.paths("ls-tree", "-r", "-z", commit):
             entry, _, path = line.partition("\t")
@@ -210,7 +210,7 @@ class Repository:
                 yield path, line[1:]
 
     def changed(self, old: str, new: str) -> tuple[str, ...]:
-        """Give the paths that differ between two commits or trees."""
+        """Return the paths that differ between two commits or trees."""
         return self.git.paths("diff-tree", "-r", "-z", "--no-renames", "--name-only", old, new)
 
 

@@ -74,7 +74,7 @@ def _applies(repository: Repository, base_commit: str, series: Series, topic: st
 
 
 def _blamed(repository: Repository, commit: str) -> set[str]:
-    """Give the commits that wrote the lines in and around a commit's changes."""
+    """Return the commits that wrote the lines in and around a commit's changes."""
     found: set[str] = set()
     for name in repository.changed(f"{commit}^", commit):
         if name not in repository.files(f"{commit}^"):
@@ -91,7 +91,7 @@ def _blamed(repository: Repository, commit: str) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What the user asked for: a topic (perhaps a new one) for all edits and unclaimed files, or for some files."""
 
     topic: str | None = None
@@ -125,7 +125,7 @@ class Saved:
     unsaved: tuple[str, ...] = ()
 
 
-def save(repository: Repository, wish: Wish) -> Saved:
+def save(repository: Repository, request: Request) -> Saved:
     """Save the edits; the caller holds the lock.
 
     :raises UsageError: when it is not clear which topic a file belongs to; nothing is written then.
@@ -141,28 +141,28 @@ def save(repository: Repository, wish: Wish) -> Saved:
         raise UsageError(
             "patches/ changed since the tree was made: run 'nox -s apply -- --keep-edits' first, then save."
         )
-    _require_topic(wish, series)
+    _require_topic(request, series)
     edited, present = tree.edits(), tree.new_files()
-    for name in wish.files:
+    for name in request.files:
         if name not in edited and name not in present:
             raise UsageError(f"{layout.salt / name} is neither an edited nor a new file: leave it out.")
-    snapshot = _snapshot(tree, wish, edited)
-    if wish.is_part:
+    snapshot = _snapshot(tree, request, edited)
+    if request.is_part:
         edited = repository.changed(state.head, snapshot)
-    edits = _assign(edited, wish, series, _touching(repository, state))
-    claims, left = _claim(present, wish, series)
-    if wish.new and wish.topic not in edits and not claims:
-        raise UsageError(f"There is nothing to save to '{wish.topic}': first edit a file below salt/ or add one.")
-    commits, patches = _fold(tree, state, series, edits, wish, snapshot), []
+    edits = _assign(edited, request, series, _touching(repository, state))
+    claims, left = _claim(present, request, series)
+    if request.new and request.topic not in edits and not claims:
+        raise UsageError(f"There is nothing to save to '{request.topic}': first edit a file below salt/ or add one.")
+    commits, patches = _fold(tree, state, series, edits, request, snapshot), []
     for topic, commit in commits.items():
         patch = Patch(topic, repository.export(commit))
-        moved = claims if topic != wish.topic else ()
+        moved = claims if topic != request.topic else ()
         kept = [name for name in patch.files if name in present and name not in moved]
-        patches.append(patch.with_files([*kept, *(claims if topic == wish.topic else ())]))
+        patches.append(patch.with_files([*kept, *(claims if topic == request.topic else ())]))
     result = Series(tuple(patches))
     proposed: tuple[str, ...] = ()
-    if wish.new and wish.topic:
-        result, proposed = propose(repository, state.base_commit, result, wish.topic, commits)
+    if request.new and request.topic:
+        result, proposed = propose(repository, state.base_commit, result, request.topic, commits)
     # applied once more: commit ids come from the files alone, and a patch that loses something is found here
     new = build_state(repository, base, result)
     if repository.tree(new.head) != snapshot:
@@ -171,39 +171,39 @@ def save(repository: Repository, wish: Wish) -> Saved:
     write_state(layout, new)
     tree.adopt(new.head, new.head, [new.head])
     tree.forget_commits()
-    new_files = {wish.topic: claims} if wish.topic and claims else {}
-    return Saved(edits, new_files, written, new.head, left, proposed, tree.edits() if wish.is_part else ())
+    new_files = {request.topic: claims} if request.topic and claims else {}
+    return Saved(edits, new_files, written, new.head, left, proposed, tree.edits() if request.is_part else ())
 
 
-def _snapshot(tree: Tree, wish: Wish, edited: tuple[str, ...]) -> str:
+def _snapshot(tree: Tree, request: Request, edited: tuple[str, ...]) -> str:
     """Write what is to be saved as a git tree: all edits, or the hunks that the user chooses."""
-    if not wish.is_part:
+    if not request.is_part:
         return tree.snapshot()
-    asked = tuple(name for name in edited if not wish.files or name in wish.files)
-    chosen = tree.choose(asked, wish.diff)
+    asked = tuple(name for name in edited if not request.files or name in request.files)
+    chosen = tree.choose(asked, request.diff)
     new = [name for name in tree.repository.changed("HEAD", chosen) if name not in tree.repository.files("HEAD")]
     if new:
-        raise UsageError(f"{wish.diff} brings the file {new[0]}: leave it out, and name new files as FILE.")
+        raise UsageError(f"{request.diff} brings the file {new[0]}: leave it out, and name new files as FILE.")
     return chosen
 
 
-def _require_topic(wish: Wish, series: Series) -> None:
+def _require_topic(request: Request, series: Series) -> None:
     """Check the topic that the user named.
 
     :raises UsageError: when a new one's name is taken, cannot be one or needs a topic that is none, or when there is
         none of that name.
     """
-    if wish.topic is None:
+    if request.topic is None:
         return
-    require_topic(wish.topic)
-    if not wish.new:
-        series.get(wish.topic)
-    elif wish.topic in series.topics:
+    require_topic(request.topic)
+    if not request.new:
+        series.get(request.topic)
+    elif request.topic in series.topics:
         raise UsageError(
-            f"The topic '{wish.topic}' exists already: name it with --topic instead of --new, or edit its message in "
-            f"patches/{wish.topic}.patch and run 'nox -s apply'."
+            f"The topic '{request.topic}' exists already: name it with --topic instead of --new, or edit its message "
+            f"in patches/{request.topic}.patch and run 'nox -s apply'."
         )
-    for name in requires_of(trailers_of((wish.message or "").strip().partition("\n\n")[2])):
+    for name in requires_of(trailers_of((request.message or "").strip().partition("\n\n")[2])):
         if name not in series.topics:
             raise UsageError(
                 f"The message requires '{name}', which is no topic of patches/series: name topics of it, or leave the "
@@ -223,7 +223,7 @@ def _touching(repository: Repository, state: State) -> dict[str, list[str]]:
 
 
 def _assign(
-    paths: Iterable[str], wish: Wish, series: Series, touching: Mapping[str, list[str]]
+    paths: Iterable[str], request: Request, series: Series, touching: Mapping[str, list[str]]
 ) -> dict[str, tuple[str, ...]]:
     """Decide which topic each edit belongs to.
 
@@ -233,8 +233,8 @@ def _assign(
     unclear = []
     for path in paths:
         owners = touching.get(path) or list(series.topics)
-        if wish.topic is not None and (not wish.files or path in wish.files):
-            assigned.setdefault(wish.topic, []).append(path)
+        if request.topic is not None and (not request.files or path in request.files):
+            assigned.setdefault(request.topic, []).append(path)
         elif len(owners) == 1:
             assigned.setdefault(owners[0], []).append(path)
         else:
@@ -247,35 +247,35 @@ def _assign(
     return {topic: tuple(files) for topic, files in assigned.items()}
 
 
-def _claim(present: Iterable[str], wish: Wish, series: Series) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give the new files that go to the user's topic, and those that stay without one.
+def _claim(present: Iterable[str], request: Request, series: Series) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the new files that go to the user's topic, and those that stay without one.
 
     A file that the user names moves there from the topic that lists it; without names only unclaimed files go.
 
     :raises UsageError: when there are unclaimed files and the user named no topic.
     """
     unclaimed = [name for name in present if name not in series.files]
-    if wish.topic is None and unclaimed:
+    if request.topic is None and unclaimed:
         raise UsageError(
             f"New files belong to no topic yet: {shown(tuple(unclaimed))}. Say whose they are with 'nox -s save -- "
             "--topic NAME [FILE...]', start a topic with '--new NAME [FILE...]', or delete them."
         )
-    if not wish.files and not wish.is_part:
+    if not request.files and not request.is_part:
         return tuple(unclaimed), ()
-    owned = series.get(wish.topic).files if wish.topic in series.topics else ()
-    claims = tuple(name for name in present if name in wish.files and name not in owned)
+    owned = series.get(request.topic).files if request.topic in series.topics else ()
+    claims = tuple(name for name in present if name in request.files and name not in owned)
     return claims, tuple(name for name in unclaimed if name not in claims)
 
 
 def _fold(
-    tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], wish: Wish, snapshot: str
+    tree: Tree, state: State, series: Series, edits: Mapping[str, tuple[str, ...]], request: Request, snapshot: str
 ) -> dict[str, str]:
     """Make the topics' commits with the edits in them; give each topic's commit, in order."""
     repository = tree.repository
     commits = {one.topic: one.commit for one in state.applied}
-    if not edits and not wish.new:
+    if not edits and not request.new:
         return commits
-    topics = [*series.topics, wish.topic] if wish.new and wish.topic else list(series.topics)
+    topics = [*series.topics, request.topic] if request.new and request.topic else list(series.topics)
     with repository.scratch(state.head) as git:
         # the new topic's edits stay staged until its own commit, so they come last
         for topic, files in sorted(edits.items(), key=lambda item: item[0] not in commits):
@@ -284,9 +284,9 @@ def _fold(
             )
             if topic in commits:
                 git.run("commit", "--quiet", "--message", f"fixup! {commits[topic]}")
-        if wish.new:
-            message = wish.message or _message(tree, state)
-            extra = [f"--date={wish.date}"] if wish.date else []
+        if request.new:
+            message = request.message or _message(tree, state)
+            extra = [f"--date={request.date}"] if request.date else []
             git.run("commit", "--quiet", "--allow-empty", *extra, "-F", "-", feed=message.encode())
         _squash(git, state.base_commit)
         listed = git.text("rev-list", "--reverse", f"{state.base_commit}..HEAD").split()
@@ -294,7 +294,7 @@ def _fold(
 
 
 def _message(tree: Tree, state: State) -> str:
-    """Give the message of the one commit that was made inside the tree, with our trailers; else the template."""
+    """Return the message of the one commit that was made inside the tree, with our trailers; else the template."""
     commits = tree.commits(state.head)
     if len(commits) != 1:
         return PLACEHOLDER

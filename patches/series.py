@@ -42,7 +42,7 @@ class Series:
         return tuple(name for patch in self.patches for name in patch.files)
 
     def get(self, topic: str) -> Patch:
-        """Give a topic's patch.
+        """Return a topic's patch.
 
         :raises UsageError: when there is no such topic.
         """
@@ -53,7 +53,7 @@ class Series:
         raise UsageError(f"There is no topic '{topic}': choose one of patches/series ({known}).")
 
     def closure(self, topic: str) -> tuple[Patch, ...]:
-        """Give a topic's patch after all that it requires, in the order of the series.
+        """Return a topic's patch after all that it requires, in the order of the series.
 
         :raises UsageError: when it requires a topic that does not come before it.
         """
@@ -69,7 +69,7 @@ class Series:
         return tuple(patch for patch in self.patches if patch.topic in wanted)
 
     def replaced(self, patches: Iterable[Patch]) -> Series:
-        """Give the series with some patches replaced, and those that are new at its end."""
+        """Return the series with some patches replaced, and those that are new at its end."""
         new = {patch.topic: patch for patch in patches}
         kept = tuple(new.pop(patch.topic, patch) for patch in self.patches)
         return Series((*kept, *new.values()))

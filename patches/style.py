@@ -53,7 +53,7 @@ class Verdict:
 
 
 def files(repository: Repository) -> tuple[str, ...]:
-    """Give the Python files of Salt and of its extensions that are ours or that our topics change.
+    """Return the Python files of Salt and of its extensions that are ours or that our topics change.
 
     :raises UsageError: when there is no tree.
     """
@@ -63,7 +63,7 @@ def files(repository: Repository) -> tuple[str, ...]:
 
 
 def all_files(repository: Repository) -> tuple[str, ...]:
-    """Give the files of Salt that our topics change or add, edits that are not saved included.
+    """Return the files of Salt that our topics change or add, edits that are not saved included.
 
     :raises UsageError: when there is no tree.
     """
@@ -170,7 +170,7 @@ def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[s
 
 
 def _without(messages: Iterable[str], theirs: Iterable[str]) -> list[str]:
-    """Give the messages that are not among those of the stock tree as well, whatever lines they are about."""
+    """Return the messages that are not among those of the stock tree as well, whatever lines they are about."""
     known = Counter(LINE.sub(":", message) for message in theirs)
     ours = []
     for message in messages:
@@ -182,7 +182,7 @@ def _without(messages: Iterable[str], theirs: Iterable[str]) -> list[str]:
 
 
 def _messages(output: str, tree: Path) -> list[str]:
-    """Give the messages about files of a tree, without headings and sums; files are named from the tree on."""
+    """Return the messages about files of a tree, without headings and sums; files are named from the tree on."""
     lines = [line.removeprefix(f"{tree}/") for line in output.splitlines() if not line.startswith("*")]
     # cut before the name of a temporary file, which differs each time; lines with ::: are sums that vermin prints
     return [line.partition(" Please open an issue")[0] for line in lines if ":::" not in line]

@@ -136,7 +136,7 @@ class Cover:
 
 
 def paragraphs(patch: Patch) -> list[str]:
-    """Give the paragraphs of a message for upstream, each line of text or item of a list in one line.
+    """Return the paragraphs of a message for upstream, each line of text or item of a list in one line.
 
     What is indented stays as it is.
     """
@@ -160,7 +160,7 @@ COVER = "pull-request.md"
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What the user asked for: topics, numbers of upstream's for their changelog entries, and the form."""
 
     topics: tuple[str, ...]
@@ -188,7 +188,7 @@ class Submission:
     warnings: tuple[str, ...] = ()
 
 
-def submit(repository: Repository, wish: Wish) -> tuple[Submission, ...]:
+def submit(repository: Repository, request: Request) -> tuple[Submission, ...]:
     """Make each topic's branch, after the commits of what it requires; the caller holds the lock.
 
     :raises UsageError: when upstream would refuse a topic at sight, or when nobody can sign off.
@@ -197,10 +197,10 @@ def submit(repository: Repository, wish: Wish) -> tuple[Submission, ...]:
     """
     author = read_contributor(repository.layout)
     _, series, state = ready(repository)
-    chosen = {topic: series.closure(topic) for topic in wish.topics}
+    chosen = {topic: series.closure(topic) for topic in request.topics}
     for topic, patches in chosen.items():
-        _refuse(repository, topic, patches, wish.numbers)
-    sender = _Sender(repository, series, state, wish, author)
+        _refuse(repository, topic, patches, request.numbers)
+    sender = _Sender(repository, series, state, request, author)
     return tuple(sender.send(patches) for patches in chosen.values())
 
 
@@ -242,27 +242,27 @@ class _Sender:
     repository: Repository
     series: Series
     state: State
-    wish: Wish
+    request: Request
     author: Contributor
 
     def send(self, patches: tuple[Patch, ...]) -> Submission:
         """Hand out a topic, the last one of these: its branch, its text and its mails."""
-        repository, wish, patch = self.repository, self.wish, patches[-1]
+        repository, request, patch = self.repository, self.request, patches[-1]
         git, name, place = repository.git, f"submit/{patch.topic}", repository.layout.git_dir
-        made = branch.commit(repository, patches, branch.Commits(self.state.base_commit, self.author, wish.numbers))
+        made = branch.commit(repository, patches, branch.Commits(self.state.base_commit, self.author, request.numbers))
         version, before = branch.keep(git, patch.topic, made, self.state.base_commit)
         git.run("update-ref", f"refs/heads/{name}", made)
-        base, folder = f"Salt {self.state.base.version}", wish.output / patch.topic
+        base, folder = f"Salt {self.state.base.version}", request.output / patch.topic
         changed = repository.changed(f"{made}^", made)
         with tempfile.TemporaryDirectory(dir=repository.layout.build, prefix=".scratch.") as scratch:
             new = Path(scratch) / "new"
             new.mkdir()
-            if wish.mails or wish.clone:
-                mails = write(repository, version, (new if wish.mails else Path(scratch)) / "mails")
-            if wish.clone is not None:
-                base = wish.onto or f"v{self.state.base.version}"
-                git, version, before = into_clone(wish.clone, base, patch.topic, mails, self.author)
-                name, place = patch.topic, wish.clone
+            if request.mails or request.clone:
+                mails = write(repository, version, (new if request.mails else Path(scratch)) / "mails")
+            if request.clone is not None:
+                base = request.onto or f"v{self.state.base.version}"
+                git, version, before = into_clone(request.clone, base, patch.topic, mails, self.author)
+                name, place = patch.topic, request.clone
             differences = branch.range_diff(git, before, version) if before is not None else ""
             cover = Cover(patch, patches[:-1], changed, f"{base} ({version.base})", name, version.number, differences)
             (new / COVER).write_text(cover.text, encoding="utf-8")

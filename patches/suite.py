@@ -142,7 +142,7 @@ def _counted(
 
 
 def _reason(wrong: ET.Element) -> str:
-    """Give the line that tells why a test failed.
+    """Return the line that tells why a test failed.
 
     The message of a test that could not be set up or collected names no reason; its traceback ends with one.
     """
@@ -151,7 +151,7 @@ def _reason(wrong: ET.Element) -> str:
 
 
 def named(repository: Repository, tree: Path, name: str) -> tuple[str, ...]:
-    """Give the paths, in a tree of Salt, of the tests that a name of `run` means.
+    """Return the paths, in a tree of Salt, of the tests that a name of `run` means.
 
     :raises UsageError: when it means none.
     """
@@ -172,7 +172,7 @@ def listed(layout: Layout, name: str) -> tuple[str, ...]:
 
 
 def touched(repository: Repository, tree: Path) -> tuple[str, ...]:
-    """Give the tests that our topics bring or change, and those that upstream has for the modules they change."""
+    """Return the tests that our topics bring or change, and those that upstream has for the modules they change."""
     state = read_state(repository.layout)
     changed = repository.changed(state.base_commit, state.head) if state is not None else ()
     files = (*changed, *read_series(repository.layout).files)
@@ -188,7 +188,7 @@ def is_test(name: str) -> bool:
 
 
 def tests_of(name: str) -> tuple[str, ...]:
-    """Give the test files and folders that upstream would have for a module.
+    """Return the test files and folders that upstream would have for a module.
 
     ``salt/pillar/sql_base.py`` is tested by ``tests/pytests/{unit,functional}/pillar/test_sql_base.py``, or by the
     files of a folder ``sql_base``.
@@ -219,14 +219,14 @@ def _room() -> Iterator[Path]:
 
 
 def _pytest(layout: Layout, tree: Path, room: Path) -> list[str]:
-    """Give the command that runs pytest on a tree with our configuration."""
+    """Return the command that runs pytest on a tree with our configuration."""
     python = str(layout.python) if layout.python.exists() else sys.executable
     config = layout.root / "tests" / "upstream" / "pytest.ini"
     return [python, "-m", "pytest", "-c", str(config), f"--rootdir={tree}", f"--basetemp={room / 't'}"]
 
 
 def _environment(layout: Layout, tree: Path, room: Path) -> dict[str, str]:
-    """Give an environment in which this tree's Salt is imported, and workers collect the same tests."""
+    """Return an environment in which this tree's Salt is imported, and workers collect the same tests."""
     # our plugins for pytest lie beside its configuration
     path = os.pathsep.join((str(tree), str(layout.root / "tests" / "upstream")))
     dropped = ("PYTEST_", "COVERAGE_", "SALT_PYTEST_")

@@ -45,7 +45,7 @@ class Tree:
         return self.repository.layout.salt
 
     def edits(self) -> tuple[str, ...]:
-        """Give upstream's files whose content or mode is not the last commit's."""
+        """Return upstream's files whose content or mode is not the last commit's."""
         self.git.attempt("update-index", "-q", "--refresh")
         return self.git.paths("diff-index", "-z", "--name-only", "--no-renames", "HEAD")
 
@@ -55,12 +55,12 @@ class Tree:
         self.git.run("checkout-index", "--quiet", "-z", "--stdin", feed=list_paths(missing))
 
     def new_files(self) -> tuple[str, ...]:
-        """Give the files of patches that upstream does not have, whatever any ignore file says of them."""
+        """Return the files of patches that upstream does not have, whatever any ignore file says of them."""
         hidden = (f"--exclude={pattern}" for pattern in (*DROPPINGS, f"/{EXTENSIONS}/"))
         return tuple(sorted(self.git.paths("ls-files", "-z", "--others", *hidden)))
 
     def diff(self) -> bytes:
-        """Give all edits as one patch, for keeping."""
+        """Return all edits as one patch, for keeping."""
         return self.git.run("diff-index", "--patch", "--binary", "--full-index", "--no-renames", "HEAD").out
 
     def snapshot(self) -> str:
@@ -77,7 +77,7 @@ class Tree:
         self.git.run("reset", "--quiet", "--mixed", head)
 
     def commits(self, head: str) -> tuple[str, ...]:
-        """Give the commits that somebody made inside the tree and that are not saved yet, taken or not."""
+        """Return the commits that somebody made inside the tree and that are not saved yet, taken or not."""
         listed = self.git.attempt("rev-list", "--reverse", "HEAD", f"--glob={TAKEN}", f"^{head}")
         return tuple(listed.text.split())
 
@@ -160,7 +160,7 @@ class Tree:
             write_atomically(path, data)
 
     def _blobs(self, paths: Iterable[str]) -> list[str]:
-        """Give the blob ids that the files would have."""
+        """Return the blob ids that the files would have."""
         feed = "".join(f'"{quote(path)}"\n' for path in paths).encode("utf-8", "surrogateescape")
         return self.git.text("hash-object", "--no-filters", "--stdin-paths", feed=feed).split() if feed else []
 
@@ -187,7 +187,7 @@ class Tree:
 
     @contextlib.contextmanager
     def _private_index(self) -> Iterator[Git]:
-        """Give git with a copy of the index, so that the index itself stays as it is."""
+        """Yield git with a copy of the index, so that the index itself stays as it is."""
         layout = self.repository.layout
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
             index = Path(name) / "index"

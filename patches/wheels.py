@@ -111,7 +111,7 @@ class Wheel:
 
 
 def names(layout: Layout) -> tuple[str, ...]:
-    """Give the folders of the extensions."""
+    """Return the folders of the extensions."""
     return tuple(sorted(path.parent.name for path in layout.extensions.glob("*/pyproject.toml")))
 
 

@@ -7,14 +7,11 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from evil_minions.errors import ControlError, UsageError
 from evil_minions.fleet.orders import Selection
 from evil_minions.fleet.status import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ALL: Final = Selection()
 
@@ -39,7 +36,7 @@ def socket_path(folder: Path) -> Path:
 
 
 class Control:
-    """A client of a fleet's control socket, with a method for each thing that it can be asked or told."""
+    """A client of a fleet's control socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Use a connected socket."""
@@ -93,36 +90,8 @@ class Control:
         """End the fleet; the answer comes before its processes have gone."""
         self.ask(do="stop")
 
-    def scale(self, minions: int) -> int:
-        """Have so many minions in all; return how many came or went."""
-        return int(self.ask(do="scale", minions=minions)["minions"])
-
-    def kill(self, selection: Selection = _ALL) -> int:
-        """Kill minions as processes, until they are revived; return how many."""
-        return self._order("kill", selection)
-
-    def revive(self, selection: Selection = _ALL) -> int:
-        """Start killed minions again; return how many."""
-        return self._order("revive", selection)
-
-    def partition(self, selection: Selection = _ALL) -> int:
-        """Cut minions off from the master until `heal`; return how many."""
-        return self._order("partition", selection)
-
-    def heal(self) -> int:
-        """Let all minions reach the master again; return how many couldn't."""
-        return int(self.ask(do="heal")["minions"])
-
-    def behaviour(self, name: str | Path, selection: Selection = _ALL) -> int:
-        """Have minions behave as a preset or a file says; return how many."""
-        return self._order("behaviour", selection, name=str(name))
-
-    def network(self, path: Mapping[str, float], selection: Selection = _ALL) -> int:
-        """Put minions behind a network with `rtt_ms`, `jitter_ms`, `loss`, `bandwidth_mbit`; return how many."""
-        return self._order("network", selection, path=dict(path))
-
-    def _order(self, do: str, selection: Selection, **more: object) -> int:
-        """Send an order to some minions, and return how many it changed."""
+    def order(self, do: str, selection: Selection = _ALL, **more: object) -> int:
+        """Send one of `ORDERS` with its argument, for some minions unless it is for all; return how many it changed."""
         return int(self.ask(do=do, **more, **selection.to_dict())["minions"])
 
     def match(self, expression: str | list[str], kind: str = "glob", delimiter: str = ":") -> list[str]:

@@ -14,7 +14,7 @@ from evil_minions import defaults
 from evil_minions.errors import UsageError
 from evil_minions.fleet import client, ramp
 from evil_minions.fleet.orders import ORDERS, Order, Selection
-from evil_minions.fleet.settings import DROP, KEEP, FleetSettings, Looks, Master, Replies, Shares, Size, Start
+from evil_minions.fleet.settings import FleetSettings, Looks, Master, Replies, Shares, Size, Start
 from evil_minions.fleet.supervisor import Supervisor, check_fleet
 from evil_minions.network.path import NetworkPath, Region
 from evil_minions.rng import Assignment, assignment_of, share_of
@@ -110,11 +110,10 @@ def path_of(text: str) -> NetworkPath:
 def change(options: argparse.Namespace) -> None:
     """Carry out one of the commands, and print how many minions it changed."""
     order: Order = options.order
-    request = selection(options).to_dict() if order.selects else {}
-    if order.argument:
-        request[order.argument] = _READERS[order.argument](options)
+    chosen = selection(options) if order.selects else Selection()
+    argument = {order.argument: _READERS[order.argument](options)} if order.argument else {}
     with client.connect(options.folder) as fleet:
-        count = int(fleet.ask(do=order.name, **request)["minions"])
+        count = fleet.order(order.name, chosen, **argument)
     print(json.dumps({"minions": count}) if options.json else order.done.format(count))
 
 
@@ -237,12 +236,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="make up this many states for a highstate (default: run the master's own state files)",
     )
     run.add_argument(
-        "--file-cache",
-        choices=(KEEP, DROP),
-        default=KEEP,
-        help="whether minions keep the master's files: keep, as real ones do, or drop, and each run is a first one",
-    )
-    run.add_argument(
         "--beacon-interval", type=float, default=0.0, metavar="SECONDS", help="between two beacon events of a minion"
     )
     run.add_argument(
@@ -327,7 +320,6 @@ def settings_of(options: argparse.Namespace) -> FleetSettings:
             options.slowdown,
             options.jitter,
             options.states,
-            options.file_cache,
             options.beacon_interval,
         ),
         shares=Shares(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from evil_minions.network.path import Region
 
 
-KEEP, DROP = "keep", "drop"
 _PORTS: Final = range(1, 65536)
 
 
@@ -98,8 +97,6 @@ class Replies:
     jitter: float = defaults.JITTER
     # so many made-up states in a highstate; None runs the master's own state files
     states: int | None = None
-    # whether minions keep those files and what the states have done: KEEP or DROP
-    file_cache: str = KEEP
     # seconds between two beacon events of a minion; 0 is none
     beacon_interval: float = 0.0
 
@@ -180,8 +177,6 @@ class FleetSettings:
             raise UsageError("--slowdown and --jitter must not be negative.")
         if replies.states is not None and replies.states < 1:
             raise UsageError("--states must be at least 1.")
-        if replies.file_cache not in (KEEP, DROP):
-            raise UsageError(f"--file-cache {replies.file_cache} is unknown: give {KEEP} or {DROP}.")
         if replies.beacon_interval < 0:
             raise UsageError("--beacon-interval must not be negative.")
 

@@ -28,7 +28,8 @@ from evil_minions.network.path import KEYS, NetworkPath
 from evil_minions.protocol import keys
 from evil_minions.recording.recording import load
 from evil_minions.recording.replay import Pace, Replay
-from evil_minions.samples.files import read_jobs
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import JobRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -356,7 +357,7 @@ class Supervisor:
     async def _unseen(self, jids: Sequence[str]) -> dict[str, Any]:
         """Return those of the job ids that no minion has heard of, by the workers' files: they take no memory."""
         await self._all({"do": "flush"})
-        seen = await asyncio.to_thread(lambda: {row.jid for row in read_jobs(self.settings.folder)})
+        seen = await asyncio.to_thread(lambda: {row.jid for row in read_samples(self.settings.folder, JobRow)})
         return {"unseen": [jid for jid in jids if jid not in seen]}
 
     async def _order(self, do: str, request: dict[str, Any]) -> int:

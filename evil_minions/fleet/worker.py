@@ -25,7 +25,6 @@ from evil_minions.errors import EvilMinionsError
 from evil_minions.fleet import ramp
 from evil_minions.fleet.minionset import MinionSet
 from evil_minions.fleet.ramp import Ramp
-from evil_minions.fleet.settings import KEEP
 from evil_minions.functions.tree import make_states
 from evil_minions.inventory.grains import GrainsFactory, load_population, load_template, template_of
 from evil_minions.inventory.inventory import Inventory, Target
@@ -101,7 +100,7 @@ def _answers(settings: FleetSettings, recording: Recording | None) -> Answers:
     return Answers(
         Replay(recording, settings.seed, pace) if recording else None,
         None if replies.states is None else make_states(replies.states, settings.seed),
-        Planner(Compiler(settings.folder), Caches(keep=replies.file_cache == KEEP)),
+        Planner(Compiler(settings.folder), Caches()),
     )
 
 

@@ -94,7 +94,7 @@ class SampleWriter:
         self._rows = 0
 
 
-def _read(folder: Path, kind: type[Row]) -> Iterator[Row]:
+def read_samples(folder: Path, kind: type[Row]) -> Iterator[Row]:
     """Return the rows of one kind over all workers, worker by worker."""
     for path in _files(folder, kind):
         yield from _rows(path, kind)
@@ -118,32 +118,12 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
             yield kind(**values)
 
 
-def read_jobs(folder: Path) -> Iterator[JobRow]:
-    """Return the jobs that the workers saw, one row for each worker and job."""
-    return _read(folder, JobRow)
-
-
 def read_tallies(folder: Path) -> list[TallyRow]:
     """Return what became of each job on the minions of each worker: the last row of each number."""
     found: list[TallyRow] = []
     for path in _files(folder, TallyRow):
         found += {row.number: row for row in _rows(path, TallyRow)}.values()
     return found
-
-
-def read_returns(folder: Path) -> Iterator[ReturnRow]:
-    """Return the returns that are over."""
-    return _read(folder, ReturnRow)
-
-
-def read_starts(folder: Path) -> Iterator[StartRow]:
-    """Return the minions that got ready."""
-    return _read(folder, StartRow)
-
-
-def read_decisions(folder: Path) -> Iterator[DecisionRow]:
-    """Return what minions with a behaviour decided on."""
-    return _read(folder, DecisionRow)
 
 
 class Journal:

@@ -30,9 +30,8 @@ NOTHING: Final[frozenset[Held]] = frozenset()
 class Caches:
     """What each minion has, by its index."""
 
-    def __init__(self, *, keep: bool = True) -> None:
-        """Begin with nothing; with `keep` false it stays so, and every run is a first one."""
-        self._keep = keep
+    def __init__(self) -> None:
+        """Begin with nothing."""
         self._sets: dict[frozenset[Held], frozenset[Held]] = {}
         self._of: dict[int, frozenset[Held]] = {}
 
@@ -42,8 +41,6 @@ class Caches:
 
     def add(self, index: int, keys: Iterable[Held]) -> None:
         """Give a minion more; a newer version of a file or a state takes the place of the older one."""
-        if not self._keep:
-            return
         new = {key[:-1]: key for key in keys}
         if not new:
             return

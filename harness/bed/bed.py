@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import psycopg2
 
-from harness.bed import api, fleet, master, minion, settings
+from harness.bed import api, fleet, master, settings
 from harness.bed.settings import BedSettings, Tree
 from harness.database import schema as database
 from harness.database import sources
@@ -220,10 +220,6 @@ class Bed:
         """Run `salt-run` with these arguments."""
         return self.run("salt-run", arguments, timeout)
 
-    def salt_key(self, arguments: Sequence[str], timeout: float = CLI_S) -> subprocess.CompletedProcess[str]:
-        """Run `salt-key` with these arguments."""
-        return self.run("salt-key", arguments, timeout)
-
     def spawn(
         self,
         name: str,
@@ -247,14 +243,6 @@ class Bed:
             cwd=cwd or self.temporary,
         )
         return self._processes.start(name, command)
-
-    def start_minion(self, minion_id: str) -> Process:
-        """Start a real salt-minion of the bed's tree, with pillars in the database, and wait until it takes jobs."""
-        if self.settings.pillar == "sql":
-            database.add_minion(self.postgres.dsn, minion_id, self.settings.seed, SCALE)
-        home = self.temporary / f"minion-{next(self._numbers)}"
-        log = self.logs / f"{minion_id}.log"
-        return minion.start(minion_id, home, log, self.master, self.tree, self.environment, self._processes)
 
     def start_fleet(self, minions: int | None = None, extra: Sequence[str] = (), name: str = FLEET) -> Fleet:
         """Start simulated minions, as many as the settings say by default.
@@ -286,14 +274,6 @@ class Bed:
         self._master_process = master.start(self.master, self.tree, self.environment, self._processes)
         master.wait_ready(self.master, self._master_process)
         self._watch.add(self._master_process, LOSSES["master"], log=self.master.log)
-
-    def restart_api(self) -> None:
-        """Stop the first process of salt-api, start it again with the same configuration, and wait until it answers."""
-        self._api_processes[0].stop()
-        process = api.start(self.api, self.tree, self.master.config_dir, self.environment, self._processes)
-        self._api_processes[0] = process
-        api.wait_ready(self.api, process)
-        self._watch.add(process, LOSSES["api"], log=self.api.log)
 
     def watch(self, process: Process, loss: str = "", *, may_end: bool = False) -> None:
         """Let `check` look after a further process; see `harness.processes.processes` for `loss` and `may_end`."""

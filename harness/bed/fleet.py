@@ -26,7 +26,7 @@ import psutil
 import evil_minions
 from evil_minions import ID_FORMAT
 from harness.choices import TRANSPORT
-from harness.errors import LimitError, ScenarioError, StartError
+from harness.errors import ScenarioError, SettingsError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import PAUSE_S, Deadline, Patience, until
@@ -103,7 +103,7 @@ class Need:
 
 
 def check_capacity(minions: int, *, pillars: bool, machine: Machine | None = None) -> Need:
-    """Return what so many minions need. Raises LimitError, which names all that is missing, if that is not there."""
+    """Return what so many minions need. Raises SettingsError, which names all that is missing, if that is not there."""
     there = machine or Machine.here()
     need = Need.of(minions, there.cores, pillars=pillars)
     missing = []
@@ -117,7 +117,7 @@ def check_capacity(minions: int, *, pillars: bool, machine: Machine | None = Non
             "for more take several machines, docs/docker.md)"
         )
     if missing:
-        raise LimitError(f"{need.told}, but {'; '.join(missing)}: take at most {most(there, pillars=pillars):,}.")
+        raise SettingsError(f"{need.told}, but {'; '.join(missing)}: take at most {most(there, pillars=pillars):,}.")
     return need
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from evil_minions import TRANSPORTS, Transport
 from harness.choices import PILLARS, SOURCES, TRANSPORT, WITHOUT_API, Pillar, Source, minion_ids
-from harness.errors import DiskError, LimitError, SettingsError, disk_error
+from harness.errors import DiskError, SettingsError, disk_error
 from harness.paths import ROOT
 
 if TYPE_CHECKING:
@@ -237,14 +237,14 @@ def check_acl(acl: Mapping[str, list[object]]) -> None:
 
 
 def check_files(minions: int, limit: int | None = None) -> None:
-    """Raise LimitError if a process of the master can't hold one connection for each minion.
+    """Raise SettingsError if a process of the master can't hold one connection for each minion.
 
     `limit` is the hard limit of open files of a process, this process's own by default; the bed raises the soft one.
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if limit is None else limit
     needed = minions + SPARE_FILES
     if hard not in {resource.RLIM_INFINITY, -1} and needed > hard:
-        raise LimitError(
+        raise SettingsError(
             f"{minions:,} minions need {needed:,} open files in one process of the master, but the hard limit is "
             f"{hard:,}: raise it as root (`ulimit -Hn {needed}`), or take at most {max(0, hard - SPARE_FILES):,}."
         )

@@ -17,7 +17,7 @@ from harness.bed.settings import ApiSettings, BedSettings
 from harness.choices import TRANSPORT, WITHOUT_API
 from harness.commands import campaign, serve
 from harness.containers import options as containers
-from harness.errors import Faults, SettingsError
+from harness.errors import Faults
 from harness.load import coordinator
 from harness.paths import shown_path
 from harness.progress import Progress
@@ -119,23 +119,16 @@ def report(options: argparse.Namespace) -> int:
     """Write a run's report again, perhaps beside an earlier run."""
     folder = runs.find(options.run, options.folder)
     if options.against is None:
-        if options.fail_if_worse is not None:
-            raise SettingsError("--fail-if-worse needs --against RUN beside it.")
         path = page.write(folder)
         print(json.dumps({"format": results.FORMAT, "report": str(path)}) if options.json else shown_path(path))
         return OK
     found = comparison.compare(folder, runs.find(options.against, options.folder))
     path = page.write(folder, found)
-    worse = found.worse(options.fail_if_worse) if options.fail_if_worse is not None else ()
     if options.json:
-        names = [f"{line.tree} {line.name}" for line in worse]
-        print(json.dumps({**found.to_dict(), "report": str(path), "worse": names}, indent=1))
+        print(json.dumps({**found.to_dict(), "report": str(path)}, indent=1))
     else:
-        print("\n".join([*comparison.told(found), *(f"WORSE: {line.tree} {line.name}" for line in worse)]))
-        print(f"report: {shown_path(path)}")
-    if options.fail_if_worse is not None and not found.comparable:
-        raise SettingsError(f"These runs can't be compared: {'; '.join(found.differences)}.")
-    return MISSED if worse else OK
+        print("\n".join([*comparison.told(found), f"report: {shown_path(path)}"]))
+    return OK
 
 
 def scenarios(options: argparse.Namespace) -> int:
@@ -171,7 +164,7 @@ def up(options: argparse.Namespace) -> int:
         api=None if options.transport in WITHOUT_API else ApiSettings(),
     )
     fleet.check_capacity(settings.minions, pillars=settings.pillar == "sql")
-    serve.serve(settings, as_json=options.json)
+    serve.serve(settings)
     return OK
 
 
@@ -198,9 +191,8 @@ def _trees(text: str) -> tuple[str, ...]:
 BEDS = Path("build/beds")
 RUN = "folder or name of a run, or latest (the default)"
 CODES = (
-    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, a figure got worse than --fail-if-worse "
-    "allows, or a result does not agree with its samples, 2 wrong use or settings, 3 the bed or the run failed, 130 "
-    "interrupted, 141 the reader of the output has ended"
+    "exit codes: 0 all is well, 1 a threshold of the scenario was missed, or a result does not agree with its samples, "
+    "2 wrong use or settings, 3 the bed or the run failed, 130 interrupted, 141 the reader of the output has ended"
 )
 
 
@@ -221,6 +213,7 @@ def parser() -> argparse.ArgumentParser:
         *,
         definitions: str = "",
         folder: Path = runs.FOLDER,
+        answers: bool = True,
     ) -> argparse.ArgumentParser:
         entry: argparse.ArgumentParser = subparsers.add_parser(
             do.__name__,
@@ -231,7 +224,8 @@ def parser() -> argparse.ArgumentParser:
         )
         entry.set_defaults(do=do)
         entry.add_argument("--folder", type=Path, default=folder, help="where its folders are (default: %(default)s)")
-        entry.add_argument("--json", action="store_true", help="print JSON")
+        if answers:
+            entry.add_argument("--json", action="store_true", help="print JSON")
         entry.add_argument("--debug", action="store_true", help="print tracebacks")
         return entry
 
@@ -289,12 +283,6 @@ def parser() -> argparse.ArgumentParser:
     entry = command(report, "write a run's report again", "python -m harness report 20260102T030405Z-quick")
     entry.add_argument("run", nargs="?", help=RUN)
     entry.add_argument("--against", metavar="RUN", help="an earlier run to compare it to, or latest")
-    entry.add_argument(
-        "--fail-if-worse",
-        type=_share,
-        metavar="SHARE",
-        help="exit code 1 if a figure became worse by more, such as 20%%",
-    )
     entry = command(scenarios, "list the scenarios, or check and describe some", "python -m harness scenarios burst")
     entry.add_argument("names", nargs="*", metavar="NAME", help="name of a scenario, or a TOML file")
     entry = command(
@@ -302,6 +290,7 @@ def parser() -> argparse.ArgumentParser:
         "start a bed that stays up until Ctrl-C",
         "python -m harness up --tree stock --minions 100",
         folder=BEDS,
+        answers=False,
     )
     entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
     entry.add_argument(
@@ -312,6 +301,7 @@ def parser() -> argparse.ArgumentParser:
         worker,
         "send a part of the requests of load runs that another host runs, until Ctrl-C",
         "python -m harness worker 10.0.0.1:4700 --key-file workers.key",
+        answers=False,
     )
     entry.add_argument("address", metavar="IP[:PORT]", help="what the load run was given as --workers-address")
     entry.add_argument("--key-file", type=Path, required=True, help="a copy of the file with the key, see the load run")
@@ -325,14 +315,3 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' has to be a whole number, and has to be at least 1")
     return int(text)
-
-
-def _share(text: str) -> float:
-    number, percent, _ = text.partition("%")
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        value = -1.0
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no share: give it as 20% or 0.2")
-    return value

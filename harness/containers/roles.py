@@ -22,7 +22,7 @@ from harness.bed.master import GRAIN
 from harness.bed.settings import PortSettings, Tree
 from harness.database import schema, sources
 from harness.database.postgres import Place, Postgres, UnavailableError
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.load import clients, local
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT, write_private
@@ -107,7 +107,7 @@ def _server(where: Place) -> Postgres:
             return sources.SOURCES[source](where)
         except UnavailableError as error:
             reasons.append(f"{source}: {error}")
-    raise PostgresError(f"The base has no PostgreSQL ({'; '.join(reasons)}): install its package postgresql.")
+    raise StartError(f"The base has no PostgreSQL ({'; '.join(reasons)}): install its package postgresql.")
 
 
 def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:

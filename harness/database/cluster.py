@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
-from harness.errors import PostgresError, StartError, end_error
+from harness.errors import StartError, end_error
 from harness.processes.command import Command, Layer, User
 from harness.processes.ports import HOST, is_ours
 
@@ -132,11 +132,11 @@ def _own_folder(place: Place, user: User | None, name: str) -> Path:
 
 
 def check_reachable(place: Place, user: User, home: Path) -> None:
-    """Raise PostgresError if the server's user can't reach its folder."""
+    """Raise StartError if the server's user can't reach its folder."""
     folder = place.processes.folder
     command = _command(place, ["test", "-x", f"{home}/"], user, folder / "test.out")
     if place.processes.run("test", command, INITDB_S).returncode != 0:
-        raise PostgresError(
+        raise StartError(
             f"{folder.parent} is closed to {user.name}, as whom PostgreSQL runs because it refuses root: "
             "set TMPDIR to a folder that all may enter, or run the bed as another user."
         )

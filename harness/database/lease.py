@@ -17,7 +17,7 @@ from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
 from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.paths import ROOT
 from harness.processes import deadline
 from harness.processes.command import Command, Layer
@@ -41,7 +41,7 @@ def start(place: Place) -> Postgres:
             postgres = Postgres(f"{VARIABLE}, {host}", host, known.port, known.user, known.password, name)
         connection.close()
     except psycopg2.Error as error:
-        raise PostgresError(
+        raise StartError(
             f"The server of {VARIABLE} does not answer: {first_line(error)}; correct or unset it."
         ) from error
     command = Command(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 from psycopg2.extensions import make_dsn
 
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.processes import deadline
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
@@ -28,7 +28,7 @@ NAME = "saltbed"
 ANSWER_S = 2.0
 
 
-class UnavailableError(PostgresError):
+class UnavailableError(StartError):
     """This machine lacks what a source of PostgreSQL needs."""
 
 

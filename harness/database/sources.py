@@ -18,7 +18,7 @@ from psycopg2 import sql
 
 from harness.database import cluster, container, lease, schema
 from harness.database.postgres import Place, UnavailableError
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
 
@@ -44,7 +44,7 @@ REMEDIES: Mapping[str, str] = {
 
 
 def start(place: Place, source: Source) -> Postgres:
-    """Start PostgreSQL from one source, or for "auto" from the first that works; raise PostgresError if none does."""
+    """Start PostgreSQL from one source, or for "auto" from the first that works; raise StartError if none does."""
     reasons: list[str] = []
     for name in SOURCES if source == "auto" else [source]:
         try:
@@ -53,7 +53,7 @@ def start(place: Place, source: Source) -> Postgres:
             reasons.append(f"{name}: {error}")
         else:
             return postgres
-    raise PostgresError(f"There is no PostgreSQL ({'; '.join(reasons)}): {REMEDIES[source]}.")
+    raise StartError(f"There is no PostgreSQL ({'; '.join(reasons)}): {REMEDIES[source]}.")
 
 
 SEED = 1
@@ -116,6 +116,5 @@ def make(server: Postgres, name: str, form: str | None = None, template: str = "
 def filled(server: Postgres, name: str, form: str, minions: Sequence[str]) -> Database:
     """Make a database with the bed's pillars of these minions."""
     made = make(server, name, form)
-    fill = schema.fill_target if form == "target" else schema.fill
-    fill(made.server.dsn, minions, SEED, SCALE)
+    schema.fill(made.server.dsn, minions, SEED, SCALE)
     return made

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from harness.errors import PortError, RunError, SettingsError, StartError
+from harness.errors import RunError, SettingsError, StartError
 from harness.load.plan import to_values
 from harness.load.wire import BED, LONGEST_HELLO, PORT, WORKER, address_of, nonce_of, proof, shows, version
 from harness.paths import write_private
@@ -175,12 +175,12 @@ class Coordinator:
         self._samples: Path | None = None
 
     def __enter__(self) -> Self:
-        """Listen. Raises PortError if the address can't be used."""
+        """Listen. Raises SettingsError if the address can't be used."""
         where = (self.remote.address, self.remote.port)
         try:
             self._server = socket.create_server(where)
         except OSError as error:
-            raise PortError(
+            raise SettingsError(
                 f"Workers of other hosts can't join at {where[0]}:{where[1]} ({error.strerror}): give an address of "
                 "this machine and a free port with --workers-address."
             ) from error
@@ -228,7 +228,7 @@ class Coordinator:
                 samples=Path(),
                 commands={},
                 command_environment={},
-                api=plan.api.seen_from_afar(self.remote.address),
+                api=plan.api.reachable_at(self.remote.address),
                 share=dataclasses.replace(plan.share, worker=number),
             )
             try:

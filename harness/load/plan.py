@@ -42,7 +42,7 @@ class ApiAccess:
     # the way in which salt-api checks users
     eauth: str = ""
 
-    def seen_from_afar(self, address: str) -> ApiAccess:
+    def reachable_at(self, address: str) -> ApiAccess:
         """Return the same for clients of other hosts, which reach this machine at `address`."""
         return replace(self, urls=tuple(url.replace(f"//{HOST}:", f"//{address}:") for url in self.urls))
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from harness.errors import PortError, StartError
+from harness.errors import SettingsError, StartError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,12 +57,12 @@ def is_ours(port: int, uid: int | None = None, host: str = HOST) -> bool:
     """Say whether a server of this user, or of `uid`, listens at a port of an address of the loopback interface.
 
     A port is reserved among beds only: another user of the machine may take it before the bed's server does, and would
-    be told passwords, or followed by minions. Raises PortError if that is so.
+    be told passwords, or followed by minions. Raises SettingsError if that is so.
     """
     owners = {owner for table in TABLES if table.exists() for owner in _owners(table, port, host)}
     wanted = os.geteuid() if uid is None else uid
     if owners - {wanted}:
-        raise PortError(
+        raise SettingsError(
             f"Port {port} on {host} was taken by a server of another user (number {min(owners - {wanted})}) before the "
             "bed could use it: see what that user runs, and start the bed again."
         )
@@ -112,12 +112,12 @@ class Ports:
     def take(self, purpose: str, wanted: int | None = None) -> int:
         """Return a port that is free and now reserved: `wanted`, or one of the bed's choice.
 
-        Raises PortError if the wanted one is taken, StartError if there is no free one.
+        Raises SettingsError if the wanted one is taken, StartError if there is no free one.
         """
         if wanted is not None:
             if self._reserve(wanted):
                 return wanted
-            raise PortError(
+            raise SettingsError(
                 f"Port {wanted} on {HOST}, asked for as the {purpose} port, is taken: stop the server that has it, "
                 "or leave the port out and let the bed choose."
             )

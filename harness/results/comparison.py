@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 GOOD, BAD = "good", "bad"
-# times of which there may be fewer in a better run: polls that were answered, log-ins that were needed
-FEWER = ("acknowledgement_s", "login_s")
 # keys of the section `machine` of environment.json that have to be equal for the same machine
 MACHINE = ("processor", "cores", "memory_gb", "system")
 
@@ -55,24 +53,6 @@ class Line:
     ratio: float | None
     change: Change | None
 
-    def worse_than(self, bound: float) -> bool:
-        """Return whether the figure became worse by more than `bound`, a share of its earlier value.
-
-        One that is not measured any more is worse: nobody can tell what became of it. Percentiles of times whose number
-        is itself an outcome, and which fewer may be none of, are not.
-        """
-        better = figures.BY_NAME[self.name].better
-        if not better or self.before is None or self.now == self.before:
-            return False
-        if self.now is None:
-            return self.name.partition(".")[0] not in FEWER
-        floor = figures.BY_NAME[self.name].floor
-        if floor is not None and min(self.now, self.before) < floor:
-            return self.now < min(self.before, floor)
-        if (self.now < self.before) == (better == "lower"):
-            return False
-        return not self.before or abs(self.now / self.before - 1) > bound
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -87,10 +67,6 @@ class Comparison:
     def comparable(self) -> bool:
         """Return whether both had the same load on the same machine."""
         return not self.differences
-
-    def worse(self, bound: float) -> tuple[Line, ...]:
-        """Return the figures that became worse by more than `bound`."""
-        return tuple(line for line in self.lines if line.worse_than(bound))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""

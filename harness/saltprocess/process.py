@@ -32,12 +32,15 @@ class SaltProcess:
     its result is handed back.
     """
 
-    def __init__(self, tree: str, module: str, settings: Mapping[str, Any]) -> None:
-        """Start the process and let it prepare itself; raises SaltProcessError when it can't."""
+    def __init__(self, tree: str, module: str, settings: Mapping[str, Any], folder: Path = ROOT) -> None:
+        """Start the process and let it prepare itself; raises SaltProcessError when it can't.
+
+        The module's name counts from `folder`.
+        """
         self.tree = tree
         # byte code is kept, as where Salt is installed, whatever the one who runs this has set
         own = {
-            "PYTHONPATH": os.pathsep.join((str(TREES[tree]), str(ROOT))),
+            "PYTHONPATH": os.pathsep.join(map(str, (TREES[tree], ROOT, folder))),
             "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
             "PYTHONDONTWRITEBYTECODE": "",
         }

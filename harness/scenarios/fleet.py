@@ -23,7 +23,6 @@ OPTIONS: dict[str, tuple[str, tuple[type, ...]]] = {
     "auth_rate": ("--auth-rate", (int, float)),
     "beacon_interval": ("--beacon-interval", (int, float)),
     "behaviours": ("--behaviour", (str, list, dict)),
-    "file_cache": ("--file-cache", (str,)),
     "grains": ("--grains", (str,)),
     "jitter": ("--jitter", (int, float)),
     "network": ("--network", (dict, list)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pprint
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.saltprocess.process import SaltProcess
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from tests.live.apt_root import AptRoot, Caller
 
-#: the compiler of the patched tree, see `SaltProcess`
-COMPILER = "harness.saltprocess.packages"
+# the compiler of the patched tree and its folder, see `SaltProcess`
+COMPILER, TASKS = "state_packages", Path(__file__).with_name("tasks")
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 Row = tuple[str, ...]
@@ -85,5 +86,5 @@ class Bench:
 @contextmanager
 def benched(root: AptRoot) -> Iterator[Bench]:
     """Start Salt in a root, and the compiler outside."""
-    with root.caller() as salt, SaltProcess("patched", COMPILER, {}) as compiler:
+    with root.caller() as salt, SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         yield Bench(root, salt, compiler)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from harness.bed import Bed, BedSettings
+from harness.bed import Bed, BedSettings, api
+from harness.bed.bed import LOSSES
 from harness.bed.settings import ApiSettings
 from harness.database import sources
 
@@ -58,6 +59,15 @@ class ConsoleBed:
         """Return the address of the page."""
         assert self.bed.api
         return f"{self.bed.api.url}/app"
+
+    def restart_api(self) -> None:
+        """Stop the first process of salt-api, start it again with the same configuration, and wait until it answers."""
+        bed = self.bed
+        bed._api_processes[0].stop()
+        process = api.start(bed.api, bed.tree, bed.master.config_dir, bed.environment, bed._processes)
+        bed._api_processes[0] = process
+        api.wait_ready(bed.api, process)
+        bed._watch.add(process, LOSSES["api"], log=bed.api.log)
 
     @property
     def password(self) -> str:

@@ -14,7 +14,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from evil_minions.samples.files import read_jobs, read_returns
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import JobRow, ReturnRow
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
-    from evil_minions.samples.rows import ReturnRow
     from harness.bed.fleet import Fleet
 
 READY_S = 120.0
@@ -112,7 +112,7 @@ class HandlerBed:
     def returns(self) -> list[ReturnRow]:
         """Return the fleet's samples of all returns so far."""
         self.fleet.control.flush()
-        return list(read_returns(self.fleet.folder))
+        return list(read_samples(self.fleet.folder, ReturnRow))
 
     def complete(self, jids: Sequence[str], count: int) -> list[tuple[str, str]]:
         """Wait until the handler is idle and the fleet has returned `count` executions of these jobs; return them."""
@@ -128,7 +128,7 @@ class HandlerBed:
         """Return these jobs in the order in which the fleet first saw them."""
         wanted = set(jids)
         self.fleet.control.flush()
-        rows = sorted(read_jobs(self.fleet.folder), key=lambda row: row.time)
+        rows = sorted(read_samples(self.fleet.folder, JobRow), key=lambda row: row.time)
         return list(dict.fromkeys(row.jid for row in rows if row.jid in wanted))
 
     def most_at_once(self, jids: Sequence[str]) -> int:
@@ -156,9 +156,9 @@ def most_at_once(folders: Sequence[Path], jids: Sequence[str]) -> int:
     several arrivals, of which the samples hold the first, so this is for jobs of one publication each.
     """
     wanted = set(jids)
-    begins = {row.jid: row.time for folder in folders for row in read_jobs(folder) if row.jid in wanted}
+    begins = {row.jid: row.time for folder in folders for row in read_samples(folder, JobRow) if row.jid in wanted}
     steps = []
-    for row in (row for folder in folders for row in read_returns(folder)):
+    for row in (row for folder in folders for row in read_samples(folder, ReturnRow)):
         if row.jid in wanted:
             steps += [(begins[row.jid], 1), (row.time - row.seconds, -1)]
     return max(accumulate(step for _, step in sorted(steps)), default=0)

@@ -16,7 +16,7 @@ import pytest
 from harness.bed import Bed, BedSettings, master, settings
 from harness.bed.settings import ApiSettings, PortSettings
 from harness.database import cluster
-from harness.errors import DiskError, MasterError, PortError, PostgresError, StartError
+from harness.errors import DiskError, MasterError, SettingsError, StartError
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_taken_port(plain: BedSettings, name: str) -> None:
         ports = PortSettings(**{name: port})
         wanted = dataclasses.replace(plain, api=ApiSettings(), pillar="sql", postgres="local", ports=ports)
         with (
-            pytest.raises(PortError, match=rf"^Port {port} on 127\.0\.0\.1, asked for as the .* port, is taken: "),
+            pytest.raises(SettingsError, match=rf"^Port {port} on 127\.0\.0\.1, asked for as the .* port, is taken: "),
             Bed(wanted),
         ):
             pass
@@ -143,7 +143,7 @@ def test_temporary_folder_closed_to_postgresql(plain: BedSettings, place: Path) 
     place.chmod(0o700)
     wanted = dataclasses.replace(plain, pillar="sql", postgres="local")
     with (
-        pytest.raises(PostgresError, match=r" is closed to \w+, as whom PostgreSQL runs because .*: set TMPDIR "),
+        pytest.raises(StartError, match=r" is closed to \w+, as whom PostgreSQL runs because .*: set TMPDIR "),
         Bed(wanted),
     ):
         pass
@@ -156,7 +156,7 @@ def test_no_postgresql(plain: BedSettings, monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("HARNESS_PG_DSN", raising=False)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    with pytest.raises(PostgresError) as caught, Bed(dataclasses.replace(plain, pillar="sql", postgres="auto")):
+    with pytest.raises(StartError) as caught, Bed(dataclasses.replace(plain, pillar="sql", postgres="auto")):
         pass
     assert str(caught.value).startswith("There is no PostgreSQL (dsn: HARNESS_PG_DSN is not set; docker: ")
     assert str(caught.value).endswith(

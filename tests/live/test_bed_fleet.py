@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.samples.files import read_returns, read_starts
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import ReturnRow, StartRow
 from harness.bed import Bed, BedSettings
-from harness.errors import LimitError, StartError
+from harness.errors import SettingsError, StartError
 from harness.processes.deadline import Deadline, until
 from harness.samples import files as samples
 from harness.samples.rows import ProcessSample
@@ -40,8 +41,8 @@ def test_fleet_from_start_to_stop(bed: Bed) -> None:
     assert answers == dict.fromkeys(bed.settings.minion_ids(), True)
     fleet.stop()
     folder = bed.samples / "fleet"
-    assert len(list(read_starts(folder))) == MINIONS
-    assert {row.minion for row in read_returns(folder) if row.fun == "test.ping"} == set(answers)
+    assert len(list(read_samples(folder, StartRow))) == MINIONS
+    assert {row.minion for row in read_samples(folder, ReturnRow) if row.fun == "test.ping"} == set(answers)
 
 
 def test_second_fleet(bed: Bed) -> None:
@@ -79,5 +80,5 @@ def test_not_ready_in_time(bed: Bed) -> None:
 
 def test_too_many_minions(bed: Bed) -> None:
     """More minions than descriptors are refused before they start."""
-    with pytest.raises(LimitError, match="open files in one process of the master"):
+    with pytest.raises(SettingsError, match="open files in one process of the master"):
         bed.start_fleet(10_000_000, name="many")

@@ -16,7 +16,7 @@ import pytest
 from harness.database import cluster, container, sources
 from harness.database import schema as database
 from harness.database.postgres import Place, UnavailableError, answers
-from harness.errors import PostgresError
+from harness.errors import StartError
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
@@ -65,7 +65,7 @@ def test_server_of_its_own(source: Source, tmp_path: Path) -> None:
     try:
         with opened(source, tmp_path) as postgres:
             check(postgres)
-    except PostgresError as reason:
+    except StartError as reason:
         if "neither PATH nor" not in str(reason):
             raise
         pytest.skip(str(reason))
@@ -92,9 +92,7 @@ def test_dsn_that_does_not_answer(tmp_path: Path) -> None:
     """A wrong connection string is an error even where other sources would work: the user asked for this one."""
     environment = {**os.environ, "HARNESS_PG_DSN": "host=127.0.0.1 port=1 user=x dbname=x"}
     with (
-        pytest.raises(
-            PostgresError, match=r"^The server of HARNESS_PG_DSN does not answer: .*; correct or unset it\.$"
-        ),
+        pytest.raises(StartError, match=r"^The server of HARNESS_PG_DSN does not answer: .*; correct or unset it\.$"),
         opened("auto", tmp_path, environment),
     ):
         pass

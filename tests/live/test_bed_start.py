@@ -14,6 +14,7 @@ from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 from harness.samples import files as samples
 from harness.samples.rows import ProcessSample
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ REAL = "real"
 def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """Yield a bed with a real minion."""
     with Bed(BedSettings(tree=stock, folder=tmp_path_factory.mktemp("bed"), minions=3)) as found:
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         yield found
 
 
@@ -83,7 +84,7 @@ def test_pillar_of_a_simulated_minion(bed: Bed) -> None:
 
 def test_keys_by_command(bed: Bed) -> None:
     """The master has accepted the real minion's key."""
-    assert json.loads(bed.salt_key(["--list=accepted", "--out=json"]).stdout) == {"minions": [REAL]}
+    assert json.loads(bed.run("salt-key", ["--list=accepted", "--out=json"]).stdout) == {"minions": [REAL]}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_two_beds_at_once(bed: Bed, stock: Path, tmp_path: Path) -> None:
         ports = {one.master.request_port for one in (bed, other)} | {one.master.publish_port for one in (bed, other)}
         assert len(ports) == 4
         assert other.temporary != bed.temporary
-        assert json.loads(other.salt_key(["--list=accepted", "--out=json"]).stdout) == {"minions": []}
+        assert json.loads(other.run("salt-key", ["--list=accepted", "--out=json"]).stdout) == {"minions": []}
     bed.check()
     assert local(bed, "test.ping") is True
 

@@ -19,11 +19,12 @@ import pytest
 
 import evil_minions
 from harness.bed import Bed, BedSettings, api, fleet, master
-from harness.errors import PortError
+from harness.errors import SettingsError
 from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, is_ours
 from tests import exposed
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ def bed(stock: Path, places: tuple[Path, Path]) -> Iterator[Bed]:
     try:
         settings = BedSettings(stock, kept / "bed", minions=MINIONS, temporary=temporary)
         with Bed(settings) as made:
-            made.start_minion(MINION)
+            real_minion.start(made, MINION)
             made.start_fleet().wait_ready(120)
             assert api.login(made.api)
             assert made.salt(["*", "test.ping"]).returncode == 0
@@ -154,7 +155,7 @@ def test_key_of_a_stranger(bed: Bed) -> None:
     denied = stranger(bed, "taken", "minion-{:05d}")
     until(lambda: all(status().pending == 1 for status in waiting), Deadline(60), lambda: "they do not wait")
     until(lambda: denied().rejected == 1, Deadline(60), lambda: "it is not denied")
-    accepted = json.loads(bed.salt_key(["--list=accepted", "--out=json"]).stdout)["minions"]
+    accepted = json.loads(bed.run("salt-key", ["--list=accepted", "--out=json"]).stdout)["minions"]
     assert sorted(accepted) == [*(f"minion-{number:05d}" for number in range(MINIONS)), MINION]
 
 
@@ -196,5 +197,5 @@ def test_port_of_another_user() -> None:
         server = socket.create_server((HOST, 0))
     finally:
         os.seteuid(0)
-    with server, pytest.raises(PortError, match=rf"another user \(number {OTHER}\)"):
+    with server, pytest.raises(SettingsError, match=rf"another user \(number {OTHER}\)"):
         is_ours(server.getsockname()[1])

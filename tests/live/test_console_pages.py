@@ -16,6 +16,7 @@ import pytest
 
 from patches import wheels
 from patches.layout import Layout
+from tests.live import real_minion
 from tests.live.console_bed import USERS, ConsoleBed, console_bed, page_folder, without_browser
 from tests.live.console_browser import Browser, browser, expect, settle, sign_in
 from tests.live.query_rows import grains_are_cached
@@ -42,7 +43,7 @@ HOSTILE = ["<img src=x onerror=alert(1)>", "</td><script>alert(1)</script>", "\u
 def console(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConsoleBed]:
     """Yield a patched master with a package state, and grains of a thousand simulated minions and a real one."""
     with console_bed(root / "salt", tmp_path_factory.mktemp("pages"), page_folder(), MINIONS) as made:
-        made.bed.start_minion(REAL)
+        real_minion.start(made.bed, REAL)
         made.bed.salt(["*", "saltutil.refresh_pillar"])
         grains_are_cached(made.bed, MINIONS + 1)
         made.run("package_states.set", "web")
@@ -657,7 +658,7 @@ def test_salt_api_goes_away_in_an_edit(page: Page, console: ConsoleBed) -> None:
     expect(page.get_by_role("dialog")).to_contain_text("5 minions get a new rule", timeout=30_000)
     expect(page.get_by_text("what you see may be old")).to_have_count(0)
     page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
-    console.bed.restart_api()
+    console.restart_api()
     page.get_by_role("button", name="Review 1 change").click()
     answer = page.get_by_role("dialog").filter(has_text=re.compile("get a new rule|Sign in again"))
     expect(answer).to_be_visible(timeout=30_000)
@@ -670,7 +671,7 @@ def test_salt_api_goes_away_in_an_edit(page: Page, console: ConsoleBed) -> None:
 def test_stream_of_events_is_cut(page: Page, console: ConsoleBed) -> None:
     """The queue says so, connects again by itself, and shows what came meanwhile."""
     expect(page.get_by_text("No job waits.")).to_be_visible(timeout=30_000)
-    console.bed.restart_api()
+    console.restart_api()
     again = page.get_by_text("what you see may be old").or_(page.get_by_role("dialog", name="Sign in again"))
     expect(again.first).to_be_visible(timeout=60_000)
     console.run("job_handler.pause", "seconds=600")

@@ -15,7 +15,7 @@ import pytest
 from harness.bed import Bed, BedSettings
 from harness.database import schema, sources
 from patches.features import RELEASES
-from tests.live import salt_release
+from tests.live import real_minion, salt_release
 from tests.live.query_rows import grains_are_cached, query
 from tests.live.salt_release import release, with_extensions
 
@@ -81,7 +81,7 @@ def bed(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )
     with Bed(settings) as found:
         found.start_fleet().wait_ready(120)
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         found.salt(["*", "saltutil.refresh_pillar"])
         grains_are_cached(found, COUNT + 1)
         yield found

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 from tests.live.handler_bed import HandlerBed, answers, handler_bed
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def setup(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand
     limits = {"criteria": "capacity", "max_master_jobs": LIMIT, "sync_wait": "extend"}
     folder = tmp_path_factory.mktemp("handler")
     with handler_bed(root, folder, MINIONS, limits, master_options=options) as found:
-        found.bed.start_minion(REAL)
+        real_minion.start(found.bed, REAL)
         yield found
 
 

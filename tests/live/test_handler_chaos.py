@@ -132,12 +132,12 @@ def harm(setup: HandlerBed, rng: random.Random) -> None:
     """Kill and stop what there is, until the time is up."""
     control, begin = setup.fleet.control, time.monotonic()
     once: list[tuple[float, Callable[[], object]]] = [
-        (0.1, lambda: control.kill(Selection(tgt=DOOMED, tgt_type="list"))),
-        (0.2, lambda: control.partition(Selection(tgt=CUT, tgt_type="list"))),
-        (0.2 + PARTITION_S / SECONDS, control.heal),
+        (0.1, lambda: control.order("kill", Selection(tgt=DOOMED, tgt_type="list"))),
+        (0.2, lambda: control.order("partition", Selection(tgt=CUT, tgt_type="list"))),
+        (0.2 + PARTITION_S / SECONDS, lambda: control.order("heal")),
         (0.5, lambda: kill_master(setup)),
-        (0.6, lambda: control.partition(Selection(tgt=CUT, tgt_type="list"))),
-        (0.6 + PARTITION_S / SECONDS, control.heal),
+        (0.6, lambda: control.order("partition", Selection(tgt=CUT, tgt_type="list"))),
+        (0.6 + PARTITION_S / SECONDS, lambda: control.order("heal")),
         (0.9, lambda: kill_master(setup)),
     ]
     while (gone := (time.monotonic() - begin) / SECONDS) < 1:

@@ -50,7 +50,7 @@ def test_capacities_are_whole_again(setup: HandlerBed) -> None:
     """Everything comes back within the threshold and two rounds, but for what really runs or waits on a minion."""
     ids = setup.bed.settings.minion_ids()
     control = setup.fleet.control
-    control.behaviour("minion-queue", Selection(tgt=[FULL], tgt_type="list"))
+    control.order("behaviour", Selection(tgt=[FULL], tgt_type="list"), name="minion-queue")
     with EventBusProxy(setup.bed.master.sock_dir / "master_event_pub.ipc", ONE_IN) as proxy:
         old = setup.pid()
         os.kill(old, signal.SIGKILL)
@@ -63,7 +63,7 @@ def test_capacities_are_whole_again(setup: HandlerBed) -> None:
         half = len(others) // 2
         jobs = setup.submit(others[:half], "test.sleep", ["8"])
         until(lambda: setup.arrivals(jobs) == jobs, Deadline(BUSY_S), lambda: "the job does not arrive")
-        killed = control.kill(Selection(tgt=others[: len(ids) // 10], tgt_type="list"))
+        killed = control.order("kill", Selection(tgt=others[: len(ids) // 10], tgt_type="list"))
         assert killed == len(ids) // 10
         # whoever is alive gets five jobs more, one after the other, of which each leaks one return in twenty
         jobs += [jid for _ in range(5) for jid in setup.submit(others[half:], "test.echo", ["x"])]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.samples.files import read_jobs
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import JobRow
 from tests.live.handler_bed import HandlerBed, handler_bed
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def test_questions_leave_no_trace(setup: HandlerBed) -> None:
     jobs = setup.submit("*", "test.sleep", [str(SECONDS)])
     assert len(setup.complete(jobs, MINIONS)) == MINIONS
     setup.fleet.control.flush()
-    asked = {row.jid for row in read_jobs(setup.fleet.folder) if row.jid.endswith(QUESTION)}
+    asked = {row.jid for row in read_samples(setup.fleet.folder, JobRow) if row.jid.endswith(QUESTION)}
     assert asked
     kept = {path.read_text() for path in setup.bed.master.job_cache.glob("*/*/jid")}
     assert set(jobs) <= kept

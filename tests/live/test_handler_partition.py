@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from evil_minions import Selection
-from evil_minions.samples.files import read_jobs
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import JobRow
 from harness.errors import StartError
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, handler_bed
 
@@ -78,10 +79,10 @@ def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
     with Load(setup) as load:
         # the moments are what is tried here, they are no wait for anything
         time.sleep(20)
-        control.partition(Selection(tgt=FAR, tgt_type="list"))
+        control.order("partition", Selection(tgt=FAR, tgt_type="list"))
         cut = time.time()
         time.sleep(SECONDS)
-        control.heal()
+        control.order("heal")
         healed = time.time()
         time.sleep(30)
     with suppress(StartError):
@@ -89,7 +90,7 @@ def test_half_of_the_fleet_is_cut_off(setup: HandlerBed) -> None:
     rows = setup.returns()
     found = Counter((row.jid, row.minion) for row in rows)
     ended = {row.jid: row.time - row.seconds for row in rows}
-    begun = {row.jid: row.time for row in read_jobs(setup.fleet.folder)}
+    begun = {row.jid: row.time for row in read_samples(setup.fleet.folder, JobRow)}
     lost, late = [], []
     for jid, (since, minion) in load.accepted.items():
         if minion not in NEAR:

@@ -159,13 +159,13 @@ def test_new_key_of_publications_with_a_queue(setup: HandlerBed) -> None:
     setup.ask("pause", paused=True)
     jids = [jid for minion in ids(setup)[20:70] for jid in setup.submit(minion, "test.echo", ["x"], 2)]
     assert len(jids) == 100
-    setup.bed.salt_key(["--delete=minion-00099", "--yes"])
+    setup.bed.run("salt-key", ["--delete=minion-00099", "--yes"])
     setup.ask("pause", paused=False)
     until(lambda: len(setup.executions(jids)) == len(jids), Deadline(90), lambda: "jobs are missing")
     assert len(set(setup.executions(jids))) == len(jids)
     # the one whose key is gone hands it in again when it starts
     one, control = Selection(None, "minion-00099"), setup.fleet.control
-    assert (control.kill(one), control.revive(one)) == (1, 1)
+    assert (control.order("kill", one), control.order("revive", one)) == (1, 1)
     until(lambda: control.status().ready == MINIONS, Deadline(90), lambda: "the minion stays away")
 
 

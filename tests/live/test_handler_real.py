@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 from tests.live.handler_bed import HandlerBed, handler_bed
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def setup(root: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
     """Yield a patched master with a real minion beside a simulated one."""
     folder = tmp_path_factory.mktemp("real")
     with handler_bed(root, folder, 1, LIMITS, transport=request.param) as found:
-        found.bed.start_minion(REAL)
+        real_minion.start(found.bed, REAL)
         yield found
 
 

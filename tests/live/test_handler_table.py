@@ -24,6 +24,7 @@ from harness.bed.settings import ApiSettings
 from harness.paths import ROOT
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, Ports
+from tests.live import real_minion
 from tests.live.handler_bed import Client, HandlerBed, RaisedError, answers, handler_bed
 
 if TYPE_CHECKING:
@@ -322,7 +323,7 @@ def callers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
         }
         folder = tmp_path_factory.mktemp("handler")
         with handler_bed(root, folder, 5, limits, api=ApiSettings(), master_options=options) as setup:
-            setup.bed.start_minion(REAL)
+            real_minion.start(setup.bed, REAL)
             found = Callers(setup, tornado)
             yield found
             for client in found.clients.values():

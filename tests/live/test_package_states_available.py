@@ -9,6 +9,7 @@ import pytest
 from harness.database import sources
 from harness.saltprocess.patched import Salt, patched
 from harness.saltprocess.process import SaltProcess
+from tests.live.applied_states import COMPILER, TASKS
 from tests.live.package_states import MINIONS, States
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture(scope="module")
 def process() -> Iterator[SaltProcess]:
     """Yield the master's side of answers."""
-    with SaltProcess("patched", "harness.saltprocess.packages", {}) as found:
+    with SaltProcess("patched", COMPILER, {}, TASKS) as found:
         yield found
 
 

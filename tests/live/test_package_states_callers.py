@@ -12,6 +12,7 @@ import yaml
 
 from harness.bed import Bed, BedSettings
 from harness.database import sources
+from tests.live import real_minion
 from tests.live.test_query_bed import request, token_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def callers(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ca
             },
         )
         with Bed(settings) as bed:
-            bed.start_minion(REAL)
+            real_minion.start(bed, REAL)
             found = Callers(bed, files)
             found.root("setup")
             found.root("set", "front")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.saltprocess.process import SaltProcess
+from tests.live.applied_states import COMPILER, TASKS
 from tests.live.apt_root import AptRoot, Caller, roots
 from tests.live.rpm_root import NOTES, RpmRoot, rpm_root
 from tests.live.test_package_states_rpm import Rpms
@@ -104,7 +105,7 @@ def _check(machine: AptRoot, manager: str, entries: Entries) -> None:
         assert pins.count("\nPackage: ") == len(entries)
         return
     machine.run("rpmdb", "--verifydb")
-    with SaltProcess("patched", "harness.saltprocess.packages", {}) as compiler:
+    with SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         locks, mine = Rpms(machine, None, compiler, manager).owners()  # type: ignore[arg-type] # no Salt
     assert locks == mine
     assert len(locks) == len([name for name, wanted, _ in entries if wanted != "latest"])
@@ -116,7 +117,7 @@ def test_a_run_that_is_killed(machine: AptRoot, manager: str) -> None:
     rng = random.Random(seed)  # noqa: S311 - a test's
     print("SALTBED_SEED", seed)
     recovered = 0
-    with SaltProcess("patched", "harness.saltprocess.packages", {}) as compiler:
+    with SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         texts = {version: compiler.run("render", _wanted(manager, version))[1] for version in ("1.0", "2.0")}
     lasts = 0.0
     for moment in range(MOMENTS + 1):

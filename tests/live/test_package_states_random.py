@@ -19,7 +19,7 @@ from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import patched
 from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import COMPILER
+from tests.live.applied_states import COMPILER, TASKS
 from tests.live.apt_root import AptRoot, Caller, roots
 from tests.live.package_states import States
 from tests.live.rpm_root import LOCKS, NOTES, RpmRoot, rpm_root
@@ -189,7 +189,7 @@ def machine(root: Path, tmp_path_factory: pytest.TempPathFactory, request: pytes
 @pytest.fixture
 def master() -> Iterator[SaltProcess]:
     """Yield what stores the answers of minions."""
-    with SaltProcess("patched", COMPILER, {}) as process:
+    with SaltProcess("patched", COMPILER, {}, TASKS) as process:
         yield process
 
 

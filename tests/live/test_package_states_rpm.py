@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import Applied
+from tests.live.applied_states import COMPILER, TASKS, Applied
 from tests.live.rpm_root import LOCKS, RECORD, RpmRoot, rpm_root
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tests.live.apt_root import Caller
 
 pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.needs_root, pytest.mark.timeout(900)]
-COMPILER = "harness.saltprocess.packages"
 BEGINNINGS = ("", "1.0-1", "1.10-1", "2.0-1")
 # wanted, condition, what is right afterwards: by what was there (absent, lower, equal, higher)
 POLICIES = [
@@ -111,7 +110,7 @@ def rpms(machine: RpmRoot, request: pytest.FixtureRequest) -> Iterator[Rpms]:
     """Yield Salt on one of the managers."""
     with (
         machine.caller_for(request.param) as salt,
-        SaltProcess("patched", COMPILER, {}) as compiler,
+        SaltProcess("patched", COMPILER, {}, TASKS) as compiler,
     ):
         yield Rpms(machine, salt, compiler, request.param)
 
@@ -292,7 +291,7 @@ def test_without_versionlock(machine: RpmRoot) -> None:
     try:
         with (
             machine.caller_for("dnf") as salt,
-            SaltProcess("patched", COMPILER, {}) as compiler,
+            SaltProcess("patched", COMPILER, {}, TASKS) as compiler,
         ):
             found = Rpms(machine, salt, compiler, "dnf").apply(("sb-tool", "installed"), ("sb-n10", "latest"))
     finally:
@@ -338,7 +337,7 @@ def test_what_can_not_be_managed_is_refused(machine: RpmRoot, manager: str, comm
     try:
         with (
             machine.caller_for(manager) as salt,
-            SaltProcess("patched", COMPILER, {}) as compiler,
+            SaltProcess("patched", COMPILER, {}, TASKS) as compiler,
         ):
             rpms = Rpms(machine, salt, compiler, manager)
             found = rpms.apply(("sb-tool", "installed"))

@@ -9,7 +9,7 @@ import pytest
 
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.process import SaltProcess
-from tests.live.applied_states import COMPILER, Bench, benched
+from tests.live.applied_states import COMPILER, TASKS, Bench, benched
 from tests.live.apt_repository import Package
 from tests.live.apt_root import AptRoot, roots
 from tests.live.rpm_root import LOCKS, NOTES, RpmRoot, rpm_root
@@ -43,7 +43,7 @@ def rpm_machine(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def rpms(rpm_machine: RpmRoot, request: pytest.FixtureRequest) -> Iterator[Rpms]:
     """Yield Salt on one of the managers, nothing of the repository installed."""
     rpm_machine.begin()
-    with rpm_machine.caller_for(request.param) as salt, SaltProcess("patched", COMPILER, {}) as compiler:
+    with rpm_machine.caller_for(request.param) as salt, SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         yield Rpms(rpm_machine, salt, compiler, request.param)
 
 
@@ -96,7 +96,7 @@ def test_locks_that_cannot_be_set_leave_no_notes(rpm_machine: RpmRoot) -> None:
     right = rpm_machine.read(conf)
     rpm_machine.begin(sb_kernel="1.0-1")
     rows = [("sb-kernel", "latest", ""), ("sb-lib", "installed", "=1.0")]
-    with rpm_machine.caller_for("dnf") as salt, SaltProcess("patched", COMPILER, {}) as compiler:
+    with rpm_machine.caller_for("dnf") as salt, SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         rpms = Rpms(rpm_machine, salt, compiler, "dnf")
         rpm_machine.write(conf, right.replace("enabled = 1", "enabled = 0"))
         for found in (rpms.apply(*rows), rpms.run()):
@@ -117,7 +117,7 @@ def test_locks_that_cannot_be_set_leave_no_notes(rpm_machine: RpmRoot) -> None:
 def test_a_busy_zypper_knows_nothing(rpm_machine: RpmRoot) -> None:
     """Another program holds its lock: nothing is said to be right, nothing is sent, nothing is released."""
     rpm_machine.begin(sb_tool="1.0-1")
-    with rpm_machine.caller_for("zypper") as salt, SaltProcess("patched", COMPILER, {}) as compiler:
+    with rpm_machine.caller_for("zypper") as salt, SaltProcess("patched", COMPILER, {}, TASKS) as compiler:
         rpms = Rpms(rpm_machine, salt, compiler, "zypper")
         rpms.settle(("sb-lib", "removed", "!=2.0"))
         locks = rpm_machine.read(LOCKS["zypper"])

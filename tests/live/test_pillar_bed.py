@@ -10,6 +10,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.database import schema, sources
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     )
     with Bed(settings) as found:
         schema.install_form(found.postgres.dsn, schema.FORMS["improved"])
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         fleet = found.start_fleet()
         fleet.wait_ready(120)
         yield found

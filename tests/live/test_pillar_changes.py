@@ -19,6 +19,7 @@ from harness.bed import Bed, BedSettings
 from harness.database import sources
 from harness.processes.deadline import Deadline, until
 from tests.halts import halted
+from tests.live import real_minion
 from tests.live.changed_pillars import EVERYBODY, KINDS, copied, model, since
 from tests.live.changed_pillars import ROWS as OWN
 from tests.live.cut_network import cut_network
@@ -266,7 +267,7 @@ def test_minion_has_its_new_pillar_by_itself(root: Path, tmp_path: Path) -> None
     with Bed(settings) as bed:
         database = sources.Database(bed.postgres)
         install(database, "pillar_changes.sql")
-        bed.start_minion("real")
+        real_minion.start(bed, "real")
         database.run(OTHERS)
         change = "UPDATE suseSaltPillars SET pillar = pillar || %s WHERE server_id > 0 AND category = 'custom-info'"
 
@@ -295,7 +296,7 @@ def test_minion_gets_a_change_after_a_restart_or_an_outage(root: Path, tmp_path:
     with Bed(settings) as bed:
         database = sources.Database(bed.postgres)
         install(database, "pillar_changes.sql")
-        bed.start_minion("real")
+        real_minion.start(bed, "real")
         change = "UPDATE suseSaltPillars SET pillar = pillar || %s WHERE server_id > 0 AND category = 'custom-info'"
 
         def local(*arguments: str) -> Any:

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(14_000)]
 SEED, STEPS = 43, 5
-TASK = "harness.saltprocess.decisions"
+TASK, TASKS = "pillar_decisions", Path(__file__).with_name("tasks")
 MINION, OTHER = "web1", "web2"
 ROLES = ["admin", "user"]
 TABLE = """
@@ -153,7 +154,7 @@ def stage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             "pillar_cache": request.param,
         }
         settings = {"folder": str(folder / "master"), "changes": changes, "roles": ROLES, "minions": [MINION, OTHER]}
-        master = stack.enter_context(SaltProcess("patched", TASK, settings))
+        master = stack.enter_context(SaltProcess("patched", TASK, settings, TASKS))
         made = Stage(server, master, request.param)
         made.run(TABLE)
         for role in ROLES:

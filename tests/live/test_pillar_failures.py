@@ -18,6 +18,7 @@ import trustme
 from harness.database import schema, sources
 from harness.processes.deadline import Deadline, until
 from harness.saltprocess.patched import Salt, options, patched
+from tests.live.pillar_layouts import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,13 +146,13 @@ def test_no_pillar_is_short_while_the_server_restarts(database: sources.Database
     """2,000 compiles in four processes while the server restarts three times: each is complete or an error."""
     with ExitStack() as stack:
         workers = [stack.enter_context(patched(tmp_path / str(number))) for number in range(4)]
-        expected = [schema.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
+        expected = [canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
         rounds: list[list[str]] = []
 
         def work(salt: Salt) -> None:
             for _ in range(10):
                 found = salt.compile(database.server, SOURCE, IDS)
-                rounds.append([schema.canonical(pillar) for pillar in found])
+                rounds.append([canonical(pillar) for pillar in found])
 
         with ThreadPoolExecutor(4) as pool:
             done = [pool.submit(work, salt) for salt in workers]
@@ -161,11 +162,11 @@ def test_no_pillar_is_short_while_the_server_restarts(database: sources.Database
                 until(lambda: alive(database), Deadline(60), lambda: "the server does not come back")
             for one in done:
                 one.result()
-        after = [schema.canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
+        after = [canonical(found) for found in workers[0].compile(database.server, SOURCE, IDS)]
     found = [(pillar, wanted) for pillars in rounds for pillar, wanted in zip(pillars, expected, strict=True)]
     wrong = {pillar for pillar, wanted in found if pillar != wanted}
     assert len(found) == 2000
-    assert wrong <= {schema.canonical({"_errors": [SILENT]})}
+    assert wrong <= {canonical({"_errors": [SILENT]})}
     assert after == expected
 
 

@@ -9,7 +9,9 @@ import pytest
 
 from harness.database import schema, sources
 from harness.saltprocess.patched import Salt, patched
+from tests.live import pillar_layouts
 from tests.live.pillar_files import UYUNI, install
+from tests.live.pillar_layouts import AS_WRITTEN, FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +41,7 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 @pytest.fixture(scope="module")
 def databases(server: Postgres) -> dict[str, sources.Database]:
     """Return a database of each form with the same rows."""
-    return {name: sources.filled(server, f"form_{name}", name, IDS) for name in schema.FORMS}
+    return {name: pillar_layouts.filled(server, f"form_{name}", name, IDS) for name in FORMS}
 
 
 @pytest.fixture
@@ -54,11 +56,11 @@ def empty(server: Postgres, request: pytest.FixtureRequest) -> sources.Database:
     return made
 
 
-def pillars(salt: Salt, database: sources.Database, form: str, *, ordered: bool = True) -> list[str]:
+def pillars(salt: Salt, database: sources.Database, form: str) -> list[str]:
     """Return the pillars of all minions as canonical JSON."""
-    found = salt.compile(database.server, schema.FORMS[form].options(ordered=ordered), IDS)
+    found = salt.compile(database.server, FORMS[form].options(), IDS)
     assert not any("_errors" in pillar for pillar in found), found[0]["_errors"]
-    return [schema.canonical(pillar) for pillar in found]
+    return [pillar_layouts.canonical(pillar) for pillar in found]
 
 
 def ask(database: sources.Database, minion: str = "web") -> list[object]:
@@ -82,8 +84,8 @@ def keys(pillar: object) -> object:
 @pytest.mark.parametrize("form", ["four", "target"])
 def test_the_queries_of_the_rfc_work_as_written(salt: Salt, databases: dict[str, sources.Database], form: str) -> None:
     """Without an order every pillar is complete; only which of two groups wins is left to the disk."""
-    as_written = salt.compile(databases[form].server, schema.FORMS[form].options(ordered=False), IDS)
-    ordered = salt.compile(databases[form].server, schema.FORMS[form].options(), IDS)
+    as_written = salt.compile(databases[form].server, AS_WRITTEN[form].options(), IDS)
+    ordered = salt.compile(databases[form].server, FORMS[form].options(), IDS)
     assert [keys({**pillar, "saltbed": None}) for pillar in as_written] == [
         keys({**pillar, "saltbed": None}) for pillar in ordered
     ]
@@ -106,7 +108,7 @@ def test_order_on_the_disk_does_not_matter(salt: Salt, databases: dict[str, sour
     """Rows that are shuffled on the disk give the same pillars."""
     expected = pillars(salt, databases[form], form)
     for _ in range(3):
-        schema.shuffle(databases[form].server.dsn, schema.FORMS[form])
+        pillar_layouts.shuffle(databases[form].server.dsn, FORMS[form])
         assert pillars(salt, databases[form], form) == expected
 
 
@@ -119,7 +121,7 @@ def test_scopes_override_in_order(salt: Salt, empty: sources.Database) -> None:
             "INSERT INTO suseSaltPillars (server_id, group_id, org_id, category, pillar) "  # noqa: S608 - numbers
             f"VALUES ({minion}, {group}, {org}, 'a', jsonb_build_object('deep', jsonb_build_object({keys})))"
         )
-    (found,) = salt.compile(empty.server, schema.FORMS["improved"].options(), ["web"])
+    (found,) = salt.compile(empty.server, FORMS["improved"].options(), ["web"])
     assert found == {"deep": {"v0": 0, "v1": 1, "v2": 2, "v3": 3}}
 
 
@@ -189,9 +191,8 @@ def test_bad_rows_are_refused(guarded: sources.Database, columns: str, values: s
 )
 def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> None:
     """The pillars of a minion, a group or an organisation go with it."""
-    made = sources.make(server, f"orphans_{form}_{table}", form)
-    fill = schema.fill_target if form == "target" else schema.fill
-    fill(made.server.dsn, ["a", "b"], 1, schema.Scale(organisations=2, groups=2, memberships=1))
+    made = pillar_layouts.make(server, f"orphans_{form}_{table}", form)
+    pillar_layouts.fill(made, form, ["a", "b"], 1, schema.Scale(organisations=2, groups=2, memberships=1))
     target = """SELECT DISTINCT coalesce('org_id:' || org_id, 'group_id:' || group_id, minion_id, '*')
                 FROM suseSaltPillars LEFT JOIN suseMinionInfo USING (server_id)"""
     if form == "target":
@@ -204,14 +205,14 @@ def test_no_orphans(server: Postgres, form: str, table: str, left: set[str]) -> 
     assert {one for (one,) in made.run(target)} == left
 
 
-@pytest.mark.parametrize("form", list(schema.FORMS))
+@pytest.mark.parametrize("form", list(FORMS))
 def test_installing_twice_changes_nothing(databases: dict[str, sources.Database], form: str) -> None:
     """A second run of the files leaves tables and rows as they are."""
     made = databases[form]
     shape = """SELECT table_name, column_name, data_type FROM information_schema.columns
                WHERE table_schema = 'public' ORDER BY 1, 2"""
     before = made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()
-    schema.install_form(made.server.dsn, schema.FORMS[form])
+    schema.install_form(made.server.dsn, FORMS[form])
     assert (made.run(shape), made.run("SELECT indexname FROM pg_indexes ORDER BY 1"), made.count()) == before
 
 
@@ -220,7 +221,7 @@ def test_upgrade_keeps_the_rows(salt: Salt, server: Postgres) -> None:
     made = sources.filled(server, "upgraded", "rfc", IDS)
     rows = "SELECT id, server_id, group_id, org_id, category, pillar FROM suseSaltPillars ORDER BY id"
     before, expected = made.run(rows), pillars(salt, made, "rfc")
-    schema.install_form(made.server.dsn, schema.FORMS["improved"])
+    schema.install_form(made.server.dsn, FORMS["improved"])
     assert made.run(rows) == before
     assert pillars(salt, made, "improved") == expected
     assert made.run("SELECT DISTINCT level FROM suseSaltPillars ORDER BY 1") == [(0,), (1,), (2,), (3,)]
@@ -247,7 +248,7 @@ def test_upgrade_names_the_rows_that_it_refuses(server: Postgres, kind: str, row
     )
     before = made.run(shape, table)
     with pytest.raises(psycopg2.errors.RaiseException, match=message):
-        schema.install_form(made.server.dsn, schema.FORMS["improved"])
+        schema.install_form(made.server.dsn, FORMS["improved"])
     assert made.run(f"SELECT count(*) FROM {table}") == [(3,)]  # noqa: S608 - from above
     assert made.run(shape, table) == before
 
@@ -270,10 +271,10 @@ def test_function_uses_indexes_of_uyuni(server: Postgres) -> None:
     made.run(f"CREATE TABLE kept AS SELECT {columns} FROM suseSaltPillars; DROP TABLE suseSaltPillars; {UYUNI}")  # noqa: S608 - own text
     made.run(f"INSERT INTO suseSaltPillar ({columns}) TABLE kept; CREATE TABLE suseSaltPillars (id NUMERIC)")
     with pytest.raises(psycopg2.errors.WrongObjectType, match="is not a view"):
-        schema.install_form(made.server.dsn, schema.FORMS["improved"])
+        schema.install_form(made.server.dsn, FORMS["improved"])
     made.run("DROP TABLE suseSaltPillars; ANALYZE suseSaltPillar")
     for _ in range(2):
-        schema.install_form(made.server.dsn, schema.FORMS["improved"])
+        schema.install_form(made.server.dsn, FORMS["improved"])
     asked, scans = ids[::100], sources.SCANS.replace("suseSaltPillars", "suseSaltPillar")
     assert made.run(sources.CALL * len(asked) + scans, *asked) == [(0,)]
     assert made.run(f"TABLE suseSaltPillar; {scans}") == [(1,)]

@@ -46,10 +46,10 @@ def salt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Salt]:
 def database(server: Postgres, request: pytest.FixtureRequest) -> sources.Database:
     """Return a database with two organisations, two groups and five minions, and no pillar; also over Uyuni's table."""
     made = sources.make(server, f"migration_{abs(hash(request.node.name))}")
-    schema.install_form(made.server.dsn, schema.Form("owners", ("uyuni.sql",), (), ()))
+    schema.install_form(made.server.dsn, schema.Form("owners", ("uyuni.sql",), ()))
     if request.param == "uyuni":
         made.run(UYUNI)
-    schema.install_form(made.server.dsn, schema.Form(request.param, ("pillar.sql",), (), ()))
+    schema.install_form(made.server.dsn, schema.Form(request.param, ("pillar.sql",), ()))
     made.run("INSERT INTO web_customer VALUES (1, 'one'), (2, 'two')")
     made.run("INSERT INTO rhnServerGroup VALUES (3, 'a', '', 1), (12, 'b', '', 1)")
     for number, minion in enumerate(IDS, 1):

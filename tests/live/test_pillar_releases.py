@@ -18,6 +18,7 @@ from harness.results import runs
 from harness.samples import files as samples
 from harness.samples.rows import ClientSample
 from patches.features import RELEASES
+from tests.live import real_minion
 from tests.live.salt_release import release, with_extensions
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_pillar_on_a_patched_release(made: Path, tmp_path: Path) -> None:
     options = {"ext_pillar": [{"postgres": [PILLAR_QUERY, WITH_PARAMETERS]}]}
     settings = BedSettings(tree=made, folder=tmp_path / "bed", minions=MINIONS, api=None, master_options=options)
     with Bed(settings) as bed:
-        bed.start_minion(REAL)
+        real_minion.start(bed, REAL)
         bed.start_fleet().wait_ready(120)
         more = ["--out=json", "--static", "--timeout=60"]
         answers: dict[str, Any] = {}

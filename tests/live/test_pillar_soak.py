@@ -25,9 +25,10 @@ import psutil
 import psycopg2
 import pytest
 
-from harness.database import schema, sources
+from harness.database import sources
 from harness.saltprocess.patched import Salt, patched
 from tests.live.cut_network import cut_network
+from tests.live.pillar_layouts import FORMS
 from tests.live.pillar_servers import DATABASE, POOL, POOLER_PORT, PORTS, USER, Servers, missing, servers
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def _options(stage: Servers, number: int) -> dict[str, Any]:
         place["target_session_attrs"] = "read-write"
     place |= {"user": USER, "db": DATABASE, "passfile": str(stage.passfile), "pass": None, **LIMITS}
     form = "improved" if number % 4 < 2 else "four"
-    return {"postgres": place, "ext_pillar": schema.FORMS[form].options()}
+    return {"postgres": place, "ext_pillar": FORMS[form].options()}
 
 
 def _fail(stage: Servers, chance: random.Random, is_over: Callable[[], bool]) -> tuple[Counter[str], list[int]]:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.database import schema, sources
+from harness.database import sources
 from harness.saltprocess.patched import Salt, options, patched
+from tests.live import pillar_layouts
+from tests.live.pillar_layouts import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +44,11 @@ def digests(salt: Salt, database: sources.Database, source: list[dict[str, objec
 
 def test_shuffled_rows_give_the_same_pillars(salt: Salt, server: Postgres) -> None:
     """Function, four queries and target queries agree on all minions, and go on to do so after each of 20 shuffles."""
-    databases = {form: sources.filled(server, f"shuffled_{form}", form, IDS) for form in ORDERED}
-    expected = digests(salt, databases["improved"], schema.FORMS["improved"].options())
+    databases = {form: pillar_layouts.filled(server, f"shuffled_{form}", form, IDS) for form in ORDERED}
+    expected = digests(salt, databases["improved"], FORMS["improved"].options())
     assert len(set(expected)) == len(IDS)
     for number in range(SHUFFLES + 1):
         for form in ORDERED:
             if number:
-                schema.shuffle(databases[form].server.dsn, schema.FORMS[form])
-            assert digests(salt, databases[form], schema.FORMS[form].options()) == expected, (form, number)
+                pillar_layouts.shuffle(databases[form].server.dsn, FORMS[form])
+            assert digests(salt, databases[form], FORMS[form].options()) == expected, (form, number)

@@ -18,6 +18,7 @@ from harness.bed import Bed, BedSettings
 from harness.bed.settings import Tree
 from harness.processes.deadline import Deadline, until
 from harness.processes.ports import HOST, Ports
+from tests.live import real_minion
 from tests.live.query_rows import grains_are_cached, query
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     )
     with Bed(settings) as found:
         found.start_fleet().wait_ready(120)
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         yield found
 
 

@@ -53,7 +53,7 @@ def bed(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[
         fleet = found.start_fleet()
         fleet.wait_ready(120)
         stopped = set(settings.minion_ids()[:STOPPED])
-        fleet.control.kill(Selection(tgt=sorted(stopped), tgt_type="list"))
+        fleet.control.order("kill", Selection(tgt=sorted(stopped), tgt_type="list"))
         yield found, stopped
 
 

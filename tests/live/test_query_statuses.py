@@ -46,7 +46,7 @@ def statuses(root: Path, folder: Path, count: int) -> None:
         ids = settings.minion_ids()
         grains_are_cached(bed, count)
         stopped, bare = take_away(bed, ids, count // 10, count // 20)
-        assert fleet.control.kill(Selection(tgt=sorted(stopped), tgt_type="list")) == count // 10
+        assert fleet.control.order("kill", Selection(tgt=sorted(stopped), tgt_type="list")) == count // 10
         check_statuses(bed, ids, stopped, bare)
 
 

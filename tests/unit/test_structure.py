@@ -158,7 +158,7 @@ def test_every_public_name_is_there(root: Path) -> None:
 
 def test_samples_and_control_do_not_wait_for_salt(root: Path) -> None:
     """Who reads samples or talks to a fleet imports nothing of Salt."""
-    names = "Control, JobRow, Selection, Status, TRANSPORTS, connect, pipe, read_jobs, socket_path"
+    names = "Control, JobRow, Selection, Status, TRANSPORTS, connect, pipe, read_samples, socket_path"
     code = (
         f"import sys; from evil_minions import {names}; print(sorted(name for name in sys.modules if 'salt' in name))"
     )

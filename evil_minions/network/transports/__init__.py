@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from evil_minions import defaults
 from evil_minions.network.transports import tcp, ws, zeromq
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Transport:
 
 TRANSPORTS: Final = {
     name: Transport(module.RequestWire, module.PublishWire, module.RequestChannel, module.Subscription)
-    for name, module in zip(defaults.TRANSPORTS, (zeromq, tcp, ws), strict=True)
+    for name, module in {"zeromq": zeromq, "tcp": tcp, "ws": ws}.items()
 }
 """Each transport by the name that Salt's option `transport` has for it."""
 

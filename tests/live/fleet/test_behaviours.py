@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from evil_minions import Control, Selection
-from evil_minions.samples.files import read_decisions
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import DecisionRow
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
 from tests.live.fleet.bus import Bus
@@ -77,7 +78,7 @@ def ready(bed: Bed, bus: Bus, fleet: Fleet) -> Iterator[str]:
 
 def keys(bed: Bed) -> dict[str, list[str]]:
     """Return the keys that the master doesn't accept, as salt-key lists them."""
-    listed = json.loads(bed.salt_key(["--list-all", "--out=json"]).stdout)
+    listed = json.loads(bed.run("salt-key", ["--list-all", "--out=json"]).stdout)
     names = {"pending": "minions_pre", "denied": "minions_denied", "rejected": "minions_rejected"}
     return {state: listed[name] for state, name in names.items()}
 
@@ -85,7 +86,7 @@ def keys(bed: Bed) -> dict[str, list[str]]:
 def take(ready: Iterator[str], control: Control, behaviour: str, count: int = 2) -> list[str]:
     """Return some fresh minions that behave so."""
     chosen = list(itertools.islice(ready, count))
-    assert control.behaviour(behaviour, Selection(tgt=chosen, tgt_type="list")) == count
+    assert control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name=behaviour) == count
     return chosen
 
 
@@ -128,8 +129,8 @@ def test_answers_of_presets(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> Non
     assert sorted(bus.returned(poll, 4)) == sorted((name, {}) for name in (*twice, *big))
     assert bus.returns(jid) == found
     # revived, and healthy again: what was missing was their doing
-    assert control.behaviour("plain", Selection(tgt=everybody, tgt_type="list")) == 8
-    assert control.revive() == 2
+    assert control.order("behaviour", Selection(tgt=everybody, tgt_type="list"), name="plain") == 8
+    assert control.order("revive") == 2
     bus.wait(lambda: all_ready(fleet), "the dead don't come back")
     again = bus.publish(everybody, "test.ping")
     assert sorted(bus.returned(again, 8)) == sorted((name, True) for name in everybody)
@@ -163,7 +164,7 @@ def test_delays_of_presets(bed: Bed, bus: Bus, fleet: Fleet, ready: Iterator[str
 def _planned(bed: Bed, minions: list[str]) -> list[list[tuple[float, str]]]:
     """Return the delays that minions have drawn for each ping, in the order of the jobs."""
     planned: dict[int, list[tuple[float, str]]] = {}
-    for row in read_decisions(bed.samples / "fleet"):
+    for row in read_samples(bed.samples / "fleet", DecisionRow):
         if row.minion in minions and row.what.startswith("test.ping#"):
             planned.setdefault(int(row.what.partition("#")[2]), []).append((row.seconds, row.minion))
     return [draws for _, draws in sorted(planned.items())]
@@ -174,7 +175,7 @@ def test_hyperactive(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> None:
     chosen = take(ready, fleet.control, "hyperactive")
     bus.wait(lambda: len(tags(bus)) > 60, "no events")
     assert {tag.split("/")[2] for tag in tags(bus)} == set(chosen)
-    fleet.control.behaviour("plain", Selection(tgt=chosen, tgt_type="list"))
+    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name="plain")
 
 
 def tags(bus: Bus) -> list[str]:
@@ -206,7 +207,7 @@ def test_flapping(bed: Bed, bus: Bus, fleet: Fleet, ready: Iterator[str]) -> Non
 
     bus.wait(lost_and_found, f"the master always had the same connections: {seen}")
     assert fleet.status().counters.disconnects >= 1
-    fleet.control.behaviour("plain", Selection(tgt=chosen, tgt_type="list"))
+    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name="plain")
     until(lambda: fleet.status().partitioned == 0, Deadline(SECONDS), lambda: "the minions don't come back")
 
 
@@ -223,11 +224,11 @@ def test_start_storm(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     until(lambda: all_ready(fleet), Deadline(SECONDS), lambda: "not all are ready")
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     storm, calm = accepted[-8:], accepted[:8]
-    fleet.control.kill(Selection(tgt=[*storm, *calm], tgt_type="list"))
-    fleet.control.behaviour("start-storm", Selection(tgt=storm, tgt_type="list"))
+    fleet.control.order("kill", Selection(tgt=[*storm, *calm], tgt_type="list"))
+    fleet.control.order("behaviour", Selection(tgt=storm, tgt_type="list"), name="start-storm")
     before = len(bus.events(act="accept"))
-    assert fleet.control.revive(Selection(tgt=calm, tgt_type="list")) == 8
-    assert fleet.control.revive(Selection(tgt=storm, tgt_type="list")) == 8
+    assert fleet.control.order("revive", Selection(tgt=calm, tgt_type="list")) == 8
+    assert fleet.control.order("revive", Selection(tgt=storm, tgt_type="list")) == 8
     bus.wait(lambda: len(bus.events(act="accept")) >= before + 16, "not all sign in")
     order = [event["id"] for event in bus.events(act="accept")[before:]]
     last = order.index(calm[-1])
@@ -240,21 +241,21 @@ def test_partition_and_heal(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     cut, others = accepted[:5], accepted[5:10]
     both = Selection(tgt=[*cut, *others], tgt_type="list")
-    assert fleet.control.behaviour("plain", both) == 10
-    assert fleet.control.partition(Selection(tgt=cut, tgt_type="list")) == 5
+    assert fleet.control.order("behaviour", both, name="plain") == 10
+    assert fleet.control.order("partition", Selection(tgt=cut, tgt_type="list")) == 5
     assert fleet.status().partitioned == 5
     jid = bus.publish([*cut, *others], "test.ping")
     assert {name for name, _ in bus.returned(jid, 5)} == set(others)
     poll = bus.publish([*cut, *others], "saltutil.find_job", jid)
     assert {name for name, _ in bus.returned(poll, 5)} == set(others)
-    assert fleet.control.heal() == 5
+    assert fleet.control.order("heal") == 5
     assert {name for name, _ in bus.returned(jid, 10)} == {*cut, *others}
 
 
 def test_accepted_keys(bed: Bed, fleet: Fleet) -> None:
     """Minions whose pending keys a person accepts get ready, as real ones do."""
     before = fleet.status().expected
-    bed.salt_key(["--accept-all", "--yes"])
+    bed.run("salt-key", ["--accept-all", "--yes"])
     until(lambda: fleet.status().pending == 0, Deadline(SECONDS), lambda: "some still wait")
     until(lambda: fleet.status().ready == before + 4, Deadline(SECONDS), lambda: f"{fleet.status().ready} are ready")
     assert fleet.status().counters.errors == 0
@@ -265,7 +266,7 @@ def test_new_key_of_the_master(bed: Bed, bus: Bus, fleet: Fleet) -> None:
     before = fleet.status().counters.auth_ok
     accepted = set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names}
     gone = min(accepted)
-    bed.salt_key([f"--delete={gone}", "--yes"])
+    bed.run("salt-key", [f"--delete={gone}", "--yes"])
     rest = sorted(accepted - {gone})
 
     def renewed() -> bool:
@@ -292,7 +293,7 @@ def test_seeded_run_repeats_itself(bed: Bed, bus: Bus) -> None:
 
         def decided() -> list[tuple[str, float, str, str]]:
             fleet.control.flush()
-            rows = (row for row in read_decisions(bed.samples / name) if "find_job" not in row.what)
+            rows = (row for row in read_samples(bed.samples / name, DecisionRow) if "find_job" not in row.what)
             return sorted((row.what, row.seconds, row.minion, row.rule) for row in rows)
 
         bus.wait(lambda: len(decided()) == 6 * 3, "the jobs don't run")

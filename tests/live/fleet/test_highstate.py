@@ -12,7 +12,7 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live import states_tree, tapped_tree
+from tests.live import real_minion, states_tree, tapped_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def place(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pla
         minions=len(MINIONS),
     )
     with Bed(wanted) as bed:
-        bed.start_minion(REAL)
+        real_minion.start(bed, REAL)
         grains = json.loads(bed.salt([REAL, "grains.items", "--out=json"]).stdout)[REAL]
         (folder / "grains.json").write_text(json.dumps({"local": grains}))
         fleet = bed.start_fleet(extra=["--grains", str(folder / "grains.json")])

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evil_minions import TRANSPORTS, Selection
-from evil_minions.samples.files import read_returns
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import ReturnRow
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,15 +60,18 @@ def fleet(bed: Bed) -> Iterator[Fleet]:
 
 def times(bed: Bed, fleet: Fleet) -> dict[str, float]:
     """Return the seconds from a return's first send to its acknowledgement, by minion."""
-    before = len(list(read_returns(fleet.folder)))
+    before = len(list(read_samples(fleet.folder, ReturnRow)))
     bed.salt(["minion-*", "test.ping", "--out=quiet", "--timeout=20"])
+
+    def pings() -> list[ReturnRow]:
+        return [row for row in list(read_samples(fleet.folder, ReturnRow))[before:] if row.fun == "test.ping"]
 
     def complete() -> bool:
         fleet.control.flush()
-        return len([row for row in list(read_returns(fleet.folder))[before:] if row.fun == "test.ping"]) >= MINIONS
+        return len(pings()) >= MINIONS
 
     until(complete, Deadline(READY_S), lambda: "the returns aren't written")
-    return {row.minion: row.seconds for row in list(read_returns(fleet.folder))[before:] if row.fun == "test.ping"}
+    return {row.minion: row.seconds for row in pings()}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -92,11 +97,11 @@ def test_network_that_gets_worse(bed: Bed, fleet: Fleet) -> None:
     """A running fleet is put behind another network, cut off meanwhile, and comes back; nobody signs in anew."""
     before = fleet.status().counters
     one = Selection(None, "minion-00005")
-    assert fleet.control.network({"rtt_ms": 1500.0}, one) == 1
+    assert fleet.control.order("network", one, path={"rtt_ms": 1500.0}) == 1
     assert times(bed, fleet)["minion-00005"] >= 1.5
-    assert fleet.control.partition(one) == 1
-    assert fleet.control.network({"rtt_ms": 0.0}, one) == 1
-    assert fleet.control.heal() == 1
+    assert fleet.control.order("partition", one) == 1
+    assert fleet.control.order("network", one, path={"rtt_ms": 0.0}) == 1
+    assert fleet.control.order("heal") == 1
     assert times(bed, fleet)["minion-00005"] < 1.5
     after = fleet.status().counters
     assert (after.auth_ok, after.errors) == (before.auth_ok, 0)
@@ -104,7 +109,8 @@ def test_network_that_gets_worse(bed: Bed, fleet: Fleet) -> None:
 
 def test_losses_lose_nothing(bed: Bed, fleet: Fleet) -> None:
     """Over a network that loses a fifth of all packets everything comes, later."""
-    assert fleet.control.network({"rtt_ms": 40.0, "jitter_ms": 20.0, "loss": 0.2, "bandwidth_mbit": 1.0}) == MINIONS
+    lossy = {"rtt_ms": 40.0, "jitter_ms": 20.0, "loss": 0.2, "bandwidth_mbit": 1.0}
+    assert fleet.control.order("network", path=lossy) == MINIONS
     found = times(bed, fleet)
     assert len(found) == MINIONS
     assert fleet.status().counters.errors == 0
@@ -139,7 +145,7 @@ def timers(pid: int) -> dict[int, set[tuple[int, bool]]]:
 
 def test_keepalive_is_a_real_minions(bed: Bed, fleet: Fleet) -> None:
     """Sockets have the keepalive that a real minion's have, or none where it has none."""
-    real = bed.start_minion(REAL)
+    real = real_minion.start(bed, REAL)
     ports = {bed.master.request_port, bed.master.publish_port}
 
     seen: dict[str, dict[int, set[tuple[int, bool]]]] = {}

@@ -16,6 +16,7 @@ from evil_minions import Selection
 from evil_minions.inventory.grains import GrainsFactory, load_template
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +82,7 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         tree=stock, folder=folder, master_options=options, pillar="none", postgres="none", api=None, minions=MINIONS
     )
     with Bed(wanted) as found:
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         yield found
 
 
@@ -423,7 +424,7 @@ def test_ping_by_command(bed: Bed, fleet: Fleet) -> None:
 def test_new_key_of_publications(bed: Bed, fleet: Fleet) -> None:
     """When a key is deleted the master changes the key of publications; every minion signs in anew and answers."""
     before = fleet.control.status().counters
-    bed.salt_key(["--delete=minion-00003", "--yes"])
+    bed.run("salt-key", ["--delete=minion-00003", "--yes"])
     others = set(bed.settings.minion_ids()) - {"minion-00003"}
 
     def renewed() -> bool:
@@ -435,5 +436,5 @@ def test_new_key_of_publications(bed: Bed, fleet: Fleet) -> None:
     assert fleet.control.status().counters.errors == 0
     # the one whose key is gone hands it in again when it starts
     one = Selection(None, "minion-00003")
-    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    assert (fleet.control.order("kill", one), fleet.control.order("revive", one)) == (1, 1)
     until(lambda: fleet.status().ready == MINIONS, Deadline(READY_S), lambda: "the minion stays away")

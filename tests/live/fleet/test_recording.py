@@ -22,6 +22,7 @@ from evil_minions.inventory.grains import GrainsFactory, template_of
 from evil_minions.recording import recording
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
+from tests.live import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +111,7 @@ def bed(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
         tree=stock, folder=folder, master_options=options, pillar="none", postgres="none", api=None, minions=MINIONS
     )
     with Bed(wanted) as found:
-        found.start_minion(REAL)
+        real_minion.start(found, REAL)
         yield found
 
 

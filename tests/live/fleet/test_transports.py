@@ -97,7 +97,7 @@ def test_nothing_unforeseen(fleet: Fleet) -> None:
 def test_key_rotation(bed: Bed, fleet: Fleet) -> None:
     """When a key is deleted the master changes the key of publications; everybody who hears of it signs in anew."""
     before = fleet.status().counters.auth_ok
-    bed.salt_key(["--delete=minion-00003", "--yes"])
+    bed.run("salt-key", ["--delete=minion-00003", "--yes"])
     # over tcp the master publishes a glob only to those whose keys it has
     others = set(bed.settings.minion_ids()) - {"minion-00003"}
 
@@ -108,7 +108,7 @@ def test_key_rotation(bed: Bed, fleet: Fleet) -> None:
     assert fleet.status().counters.errors == 0
     # the one whose key is gone hands it in again when it starts
     one = Selection(None, "minion-00003")
-    assert (fleet.control.kill(one), fleet.control.revive(one)) == (1, 1)
+    assert (fleet.control.order("kill", one), fleet.control.order("revive", one)) == (1, 1)
     until(lambda: len(answered(bed, "*")) == MINIONS, Deadline(SETTLE_S), lambda: f"It stays away: {fleet.status()}")
 
 

@@ -250,15 +250,15 @@ def test_folder_behind_a_link_of_another_user(tmp_path: Path) -> None:
 def test_orders_over_several_workers(fleet: Fleet) -> None:
     """Shares, targets and sizes are divided over the workers, and each order answers how many it changed."""
     with fleet.connect() as client:
-        assert client.kill(Selection(0.5)) == 3
+        assert client.order("kill", Selection(0.5)) == 3
         assert (client.status().dead, client.status().expected) == (3, 3)
-        assert client.revive() == 3
-        assert client.scale(8) == 2
+        assert client.order("revive") == 3
+        assert client.order("scale", minions=8) == 2
         assert [process.minions for process in client.status().processes] == [3, 3, 2]
-        assert client.scale(2) == 6
+        assert client.order("scale", minions=2) == 6
         assert client.match("*") == ["minion-00000", "minion-00001"]
-        assert client.partition(Selection(tgt=["minion-00001"], tgt_type="list")) == 1
-        assert client.heal() == client.behaviour("silent", Selection(tgt="minion-00001")) == 1
+        assert client.order("partition", Selection(tgt=["minion-00001"], tgt_type="list")) == 1
+        assert client.order("heal") == client.order("behaviour", Selection(tgt="minion-00001"), name="silent") == 1
         wrong: list[dict[str, object]] = [
             {"do": "kill", "tgt": "*", "tgt_type": "nose"},
             {"do": "scale", "minions": -1},

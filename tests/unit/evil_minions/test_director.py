@@ -16,7 +16,8 @@ from evil_minions.inventory.inventory import Target
 from evil_minions.minion.publication import Publication
 from evil_minions.minion.runtime import Phase
 from evil_minions.rng import Assignment
-from evil_minions.samples.files import read_decisions, read_tallies
+from evil_minions.samples.files import read_samples, read_tallies
+from evil_minions.samples.rows import DecisionRow
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def test_seeded_run_repeats_itself(make: Callable[..., SmallFleet], tmp_path: Pa
         fleet.shared.journal.flush()
         decisions = sorted(
             (row.minion, row.what, row.rule, row.seconds, row.returns)
-            for row in read_decisions(tmp_path / name)
+            for row in read_samples(tmp_path / name, DecisionRow)
             if "find_job" not in row.what
         )
         noise = [(at, minion) for at, minion, load in fleet.sent if load.get("tag", "").startswith("noise/")]

@@ -14,7 +14,8 @@ from evil_minions.errors import PendingError
 from evil_minions.fleet import worker
 from evil_minions.functions import job
 from evil_minions.minion.runtime import Phase
-from evil_minions.samples.files import read_jobs, read_returns, read_starts
+from evil_minions.samples.files import read_samples
+from evil_minions.samples.rows import JobRow, ReturnRow, StartRow
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
@@ -163,8 +164,8 @@ def test_job_and_its_return(town: Callable[..., None], tmp_path: Path) -> None:
         }
 
     town(scenario, minions=3)
-    assert [(row.jid, row.fun, row.targeted) for row in read_jobs(tmp_path)] == [("1", "test.echo", 2)]
-    rows = [(row.minion, row.attempts, row.acknowledged) for row in read_returns(tmp_path)]
+    assert [(row.jid, row.fun, row.targeted) for row in read_samples(tmp_path, JobRow)] == [("1", "test.echo", 2)]
+    rows = [(row.minion, row.attempts, row.acknowledged) for row in read_samples(tmp_path, ReturnRow)]
     assert sorted(rows) == [("minion-00000", 1, True), ("minion-00001", 1, True)]
 
 
@@ -374,6 +375,6 @@ def test_ramp_brings_everyone_up(town: Callable[..., None], tmp_path: Path) -> N
         await place.until(lambda: all(minion.phase == Phase.READY for minion in place.minions))
 
     town(scenario, minions=5)
-    rows = list(read_starts(tmp_path))
+    rows = list(read_samples(tmp_path, StartRow))
     assert {row.minion for row in rows} == {f"minion-{number:05d}" for number in range(5)}
     assert all(row.auth_s <= row.pillar_s <= row.ready_s for row in rows)

@@ -106,11 +106,11 @@ def master() -> Master:
     return Master()
 
 
-def run(folder: Path, scenario: Callable[[Planner], Any], *, keep: bool = True) -> Any:
+def run(folder: Path, scenario: Callable[[Planner], Any]) -> Any:
     """Run a scenario with a planner and its compiling process."""
 
     async def bounded() -> Any:
-        planner = Planner(Compiler(folder), Caches(keep=keep))
+        planner = Planner(Compiler(folder), Caches())
         try:
             return await asyncio.wait_for(scenario(planner), SECONDS)
         finally:
@@ -233,19 +233,6 @@ def test_refused(tmp_path: Path, master: Master) -> None:
         assert (value, retcode) == (["Pillar failed to render with the following messages:", "broken"], 5)
 
     run(tmp_path, scenario)
-
-
-def test_every_run_a_first_one(tmp_path: Path, master: Master) -> None:
-    """A fleet that keeps no files fetches them each time."""
-
-    async def scenario(planner: Planner) -> None:
-        host = StateHost(master, 1)
-        await states(planner, host)
-        first, master.asked = master.asked, []
-        await states(planner, host)
-        assert master.asked == first
-
-    run(tmp_path, scenario, keep=False)
 
 
 def test_synchronise(tmp_path: Path, master: Master) -> None:

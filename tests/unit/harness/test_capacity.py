@@ -9,7 +9,7 @@ import pytest
 from harness import __main__ as cli
 from harness.bed import fleet
 from harness.bed.fleet import Machine, Need
-from harness.errors import LimitError
+from harness.errors import SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ LARGE = Machine(memory_mb=1e6, cores=64, files=-1, ports=100_000)
 
 def test_every_lack_is_named() -> None:
     """A fleet that is too large is told with its memory, its time and its files, and all that is missing of it."""
-    with pytest.raises(LimitError) as caught:
+    with pytest.raises(SettingsError) as caught:
         fleet.check_capacity(100_000, pillars=True, machine=SMALL)
     text = str(caught.value)
     assert text.startswith("100,000 minions need about ")
@@ -39,7 +39,7 @@ def test_two_sizes_have_two_texts() -> None:
     """Twice the minions need more of everything."""
     texts = []
     for minions in (100_000, 200_000):
-        with pytest.raises(LimitError) as caught:
+        with pytest.raises(SettingsError) as caught:
             fleet.check_capacity(minions, pillars=False, machine=SMALL)
         texts.append(str(caught.value).split(" until")[0])
     assert texts[0].split()[5:] != texts[1].split()[5:]

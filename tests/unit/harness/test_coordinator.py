@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import pytest
 
 from harness import __main__ as cli
-from harness.errors import HarnessError, PortError, RunError, SettingsError, StartError
+from harness.errors import HarnessError, RunError, SettingsError, StartError
 from harness.load import clients, coordinator, worker
 from harness.load.coordinator import Coordinator, Remote
 from harness.load.plan import ApiAccess, Plan, Share, to_values
@@ -148,7 +148,7 @@ def test_a_worker_from_hello_to_the_end(remote: Remote, tmp_path: Path) -> None:
 
 def test_api_is_elsewhere() -> None:
     """Where salt-api is told by the loopback interface, other hosts get the machine's address."""
-    found = ApiAccess(("http://127.0.0.1:8000", "http://127.0.0.1:1"), user="127.0.0.1").seen_from_afar("10.0.0.1")
+    found = ApiAccess(("http://127.0.0.1:8000", "http://127.0.0.1:1"), user="127.0.0.1").reachable_at("10.0.0.1")
     assert found == ApiAccess(("http://10.0.0.1:8000", "http://10.0.0.1:1"), user="127.0.0.1")
 
 
@@ -296,7 +296,7 @@ def test_a_worker_that_is_silent(remote: Remote, tmp_path: Path, monkeypatch: py
 def test_an_address_that_is_none_of_this_machine() -> None:
     """An address of elsewhere is one sentence."""
     with (
-        pytest.raises(PortError, match=r"can't join at 192\.0\.2\.1:4700 .*--workers-address"),
+        pytest.raises(SettingsError, match=r"can't join at 192\.0\.2\.1:4700 .*--workers-address"),
         Coordinator(Remote(1, "192.0.2.1")),
     ):
         pass

@@ -180,14 +180,6 @@ def test_number_that_is_none_is_told(number: str, capsys: pytest.CaptureFixture[
     )
 
 
-@pytest.mark.parametrize("share", ["abc", "-1", "%"])
-def test_share_that_is_none_is_told(share: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names what was typed and two ways to write a share."""
-    with pytest.raises(SystemExit):
-        parser().parse_args(["report", "--against", "x", f"--fail-if-worse={share}"])
-    assert f"'{share}' is no share: give it as 20% or 0.2" in capsys.readouterr().err
-
-
 def finished(folder: Path) -> Path:
     """Return the folder of runs with one run in it, which is the latest."""
     shutil.copytree(RUN, folder / "20260102T030405Z-quick")

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.bed import master, minion
+from harness.bed import master
 from harness.bed.api import Api
 from harness.bed.fleet import FleetSpec
 from harness.bed.master import Master
 from harness.bed.settings import Tree
+from tests.live import real_minion
 
 MASTER = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002)
 
@@ -51,7 +52,7 @@ def test_api_user_is_the_beds_own() -> None:
 
 def test_minion_keeps_to_its_folder() -> None:
     """Every path of a real minion lies below its folder, and its timers keep their defaults."""
-    options = minion.options("m", Path("/t/m"), Path("/r/logs/m.log"), 20001)
+    options = real_minion.options("m", Path("/t/m"), Path("/r/logs/m.log"), 20001)
     keys = ("root_dir", "pki_dir", "cachedir", "sock_dir", "pidfile", "log_file")
     assert [options[key] for key in keys if not str(options[key]).startswith("/t/m")] == []
     assert [key for key in options if "timeout" in key or "interval" in key or "delay" in key] == []
@@ -117,4 +118,4 @@ def test_master_and_minion_speak_one_transport() -> None:
     """The transport is in both configurations."""
     over_tcp = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002, "tcp")
     assert over_tcp.options()["transport"] == "tcp"
-    assert minion.options("m", Path("/t/m"), Path("/r/logs/m.log"), 20001, "tcp")["transport"] == "tcp"
+    assert real_minion.options("m", Path("/t/m"), Path("/r/logs/m.log"), 20001, "tcp")["transport"] == "tcp"

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from harness.errors import PortError
+from harness.errors import SettingsError
 from harness.paths import ROOT
 from harness.processes import ports
 from harness.processes.ports import FIRST, HOST, LAST, Ports, as_listed, candidates, is_free, is_ours, listens
@@ -66,7 +66,7 @@ def test_wanted_port_that_is_taken() -> None:
     """A port that the user wants but a server has is an error of one sentence."""
     with socket.create_server((HOST, 0)) as server, Ports(rng(1)) as ports:
         port = server.getsockname()[1]
-        with pytest.raises(PortError) as caught:
+        with pytest.raises(SettingsError) as caught:
             ports.take("request", port)
         assert str(caught.value) == (
             f"Port {port} on 127.0.0.1, asked for as the request port, is taken: stop the server that has it, "
@@ -94,7 +94,8 @@ def test_server_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server((HOST, 0)) as server:
         port = server.getsockname()[1]
         assert is_ours(port)
-        with pytest.raises(PortError, match=rf"^Port {port} on {HOST} was taken by a server of another user \(number "):
+        taken = rf"^Port {port} on {HOST} was taken by a server of another user \(number "
+        with pytest.raises(SettingsError, match=taken):
             is_ours(port, os.geteuid() + 1)
     assert not is_ours(port)
     monkeypatch.setattr(ports, "TABLES", (Path("/no/such/table"),))
@@ -120,7 +121,7 @@ def test_servers_that_take_the_port(
     (tmp_path / "table").write_text(f"  sl  local_address\n{row}\n")
     monkeypatch.setattr(ports, "TABLES", (tmp_path / "table",))
     if seen:
-        with pytest.raises(PortError, match=r"another user \(number 4321\)"):
+        with pytest.raises(SettingsError, match=r"another user \(number 4321\)"):
             is_ours(20_000)
     assert not is_ours(20_001)
     assert seen or not is_ours(20_000)

@@ -17,7 +17,7 @@ import pytest
 
 from harness.database import cluster, sources
 from harness.database.postgres import Place, Postgres
-from harness.errors import PortError, PostgresError, StartError
+from harness.errors import SettingsError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
@@ -115,7 +115,7 @@ def test_source_that_does_not_work(
     environment = {"PATH": str(tmp_path), "DOCKER_HOST": f"unix://{tmp_path}/no.sock"}
     with Ports(SystemRandom()) as ports, Processes(tmp_path) as processes:
         place = Place(processes, ports, tmp_path, environment)
-        with pytest.raises(PostgresError, match=sentence):
+        with pytest.raises(StartError, match=sentence):
             sources.start(place, source)
 
 
@@ -172,7 +172,7 @@ def test_another_server_is_not_told_the_password(tmp_path: Path, monkeypatch: py
         monkeypatch.setattr("harness.processes.ports.os.geteuid", lambda: other)
         with Taken(tmp_path, port) as processes:
             place = Place(processes, ports, tmp_path, os.environ, port)
-            with pytest.raises(PortError, match="another user"):
+            with pytest.raises(SettingsError, match="another user"):
                 cluster.start(place, found, None, "local")
             with processes.server as server:
                 server.setblocking(False)
@@ -286,6 +286,6 @@ def test_image_that_cannot_be_had(tmp_path: Path) -> None:
         engine(tmp_path / "d.sock", []),
         Ports(SystemRandom()) as ports,
         Processes(tmp_path) as processes,
-        pytest.raises(PostgresError, match=r"Docker brings no server of the image none:1: .*pull access denied"),
+        pytest.raises(StartError, match=r"Docker brings no server of the image none:1: .*pull access denied"),
     ):
         sources.start(Place(processes, ports, tmp_path, environment), "docker")

@@ -12,7 +12,7 @@ from evil_minions import TRANSPORTS
 from harness.bed import settings
 from harness.bed.master import PINGS
 from harness.bed.settings import ApiSettings, BedSettings
-from harness.errors import DiskError, LimitError, SettingsError
+from harness.errors import DiskError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ def test_bed_without_database(good: BedSettings) -> None:
 
 def test_descriptor_limit() -> None:
     """More minions than the hard limit of open files carries is one sentence that names a number that it does carry."""
-    with pytest.raises(LimitError) as caught:
+    with pytest.raises(SettingsError) as caught:
         settings.check_files(10_000, limit=4_096)
     assert str(caught.value) == (
         "10,000 minions need 10,500 open files in one process of the master, but the hard limit is 4,096: raise it as "

@@ -7,24 +7,26 @@ machine.
 from __future__ import annotations
 
 import getpass
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import psycopg2
 import yaml
 
+from harness.bed.bed import SCALE
 from harness.bed.master import LOGS
 from harness.choices import TRANSPORT
+from harness.database import schema
 from harness.paths import write_private
 from harness.processes.command import Command, Layer
 from harness.processes.deadline import until
 from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.bed.master import Master
-    from harness.bed.settings import Tree
-    from harness.processes.processes import Process, Processes
+    from harness.bed import Bed
+    from harness.processes.processes import Process
 
 READY_S = 90.0
 # killed at once: it would take ten seconds to stop, and has nothing to save
@@ -54,32 +56,27 @@ def options(
     }
 
 
-def start(
-    minion: str,
-    home: Path,
-    log: Path,
-    master: Master,
-    tree: Tree,
-    environment: Mapping[str, str],
-    processes: Processes,
-) -> Process:
-    """Start a minion in its folder `home` and wait until the master has accepted it and it takes jobs."""
+def start(bed: Bed, minion: str) -> Process:
+    """Start a minion with pillars in the database, and wait until the master has accepted it and it takes jobs."""
+    if bed.settings.pillar == "sql":
+        _add_pillars(bed, minion)
+    home, log, master = bed.temporary / f"minion-{minion}", bed.logs / f"{minion}.log", bed.master
     (home / "etc").mkdir(parents=True)
     (home / LOGS).symlink_to(log.parent)
-    told = options(minion, home, log, master.request_port, master.transport, master.host)
-    told |= {"zmq_filtering": master.zmq_filtering, **master.minion_options()}
-    write_private(home / "etc" / "minion", yaml.safe_dump(told, sort_keys=False))
+    wanted = options(minion, home, log, master.request_port, master.transport, master.host)
+    wanted |= {"zmq_filtering": master.zmq_filtering, **master.minion_options()}
+    write_private(home / "etc" / "minion", yaml.safe_dump(wanted, sort_keys=False))
     # an earlier minion of this name may have left its log in the folder, and readiness is read from it
     log.unlink(missing_ok=True)
     command = Command(
         role="minion",
-        argv=tree.command("salt-minion", home / "etc"),
-        environment=environment,
+        argv=bed.tree.command("salt-minion", home / "etc"),
+        environment=bed.environment,
         output=log.with_suffix(".out"),
         layer=Layer.MINION,
         patience=STOP_S,
     )
-    process = processes.start(minion, command)
+    process = bed._processes.start(minion, command)
     deadline = process.patience(READY_S)
 
     def ready() -> bool:
@@ -92,3 +89,17 @@ def start(
         lambda: process.late(f"The minion {minion} is not ready", deadline, log),
     )
     return process
+
+
+def _add_pillars(bed: Bed, minion: str) -> None:
+    """Add a minion with its pillars to the bed's database, unless it is there."""
+    with closing(psycopg2.connect(bed.postgres.dsn)) as connection, connection, connection.cursor() as cursor:
+        # one at a time: two at once would choose the same number
+        cursor.execute("LOCK TABLE rhnServer")
+        cursor.execute("SELECT 1 FROM suseMinionInfo WHERE minion_id = %s", (minion,))
+        if cursor.fetchone() is None:
+            cursor.execute("SELECT coalesce(max(id), 0) + 1 FROM rhnServer")
+            (number,) = cursor.fetchone() or (1,)
+            servers = [schema.Server(int(number), minion)]
+            schema.add(connection, servers, SCALE)
+            schema.add_pillars(connection, servers, bed.settings.seed, SCALE)
