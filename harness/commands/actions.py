@@ -164,7 +164,7 @@ def up(options: argparse.Namespace) -> int:
         api=None if options.transport in WITHOUT_API else ApiSettings(),
     )
     fleet.check_capacity(settings.minions, pillars=settings.pillar == "sql")
-    serve.serve(settings)
+    serve.serve(settings, as_json=options.json)
     return OK
 
 
@@ -290,7 +290,6 @@ def parser() -> argparse.ArgumentParser:
         "start a bed that stays up until Ctrl-C",
         "python -m harness up --tree stock --minions 100",
         folder=BEDS,
-        answers=False,
     )
     entry.add_argument("--tree", default="patched", help="which Salt, as for `load` (default: %(default)s)")
     entry.add_argument(

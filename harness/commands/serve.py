@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.bed import Bed
 from harness.choices import WITHOUT_API
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CHECK_S = 1.0
 RAMP_UP_S = 1800.0
+FORMAT = 2
 # of the temporary folder; the second is PostgreSQL's own kind of file
 PASSWORD, PASSFILE = "api.password", "pgpass"
 # the output may go to a file that somebody reads while the bed is up
@@ -44,6 +46,20 @@ def describe(bed: Bed) -> Iterator[str]:
     yield f"salt       {variable}{shlex.join([*bed.command('salt'), '*', 'test.ping'])}"
 
 
+def facts(bed: Bed) -> dict[str, Any]:
+    """Return what `describe` says, for a program; without a salt-api or a PostgreSQL these are missing."""
+    master = {name: getattr(bed.master, name) for name in ("request_port", "publish_port")}
+    found: dict[str, Any] = {"format": FORMAT, "master": {**master, "log": str(bed.master.log)}}
+    found["master"]["word_file"] = str(bed.master.word_file)
+    if bed.settings.api:
+        found["api"] = {name: getattr(bed.api, name) for name in ("url", "user", "eauth")}
+        found["api"]["password_file"] = str(bed.temporary / PASSWORD)
+    if bed.settings.postgres != "none":
+        found["postgresql"] = f"{bed.postgres.address} passfile={bed.temporary / PASSFILE}"
+    found["salt"] = {"PYTHONPATH": bed.environment.get("PYTHONPATH"), "command": bed.command("salt")}
+    return found
+
+
 def _keep(bed: Bed) -> None:
     """Write the passwords into files of the temporary folder: output may go to a log that others read."""
     if bed.settings.api:
@@ -52,26 +68,37 @@ def _keep(bed: Bed) -> None:
         write_private(bed.temporary / PASSFILE, bed.postgres.passfile)
 
 
-def serve(settings: BedSettings, say: Callable[[str], None] = SAY) -> None:
+def serve(
+    settings: BedSettings,
+    say: Callable[[str], None] = SAY,
+    *,
+    as_json: bool = False,
+) -> None:
     """Keep a bed up until Ctrl-C, with its simulated minions; `say` takes lines for the user.
 
+    With `as_json` there is one line only, an object with the `facts` and the fleet, when all is ready.
     Raises a HarnessError if the bed does not start, or if one of its services ends; KeyboardInterrupt only while it
     starts: later, Ctrl-C is how a user ends it.
     """
+    tell: Callable[[str], None] = (lambda _: None) if as_json else say
     with Bed(settings) as bed:
         _keep(bed)
         for line in describe(bed):
-            say(line)
+            tell(line)
+        found = facts(bed) if as_json else {}
         if settings.minions:
             minions = bed.start_fleet()
             status = minions.wait_ready(RAMP_UP_S)
-            say(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")
+            tell(f"fleet      {status.ready:,} minions, samples in {minions.folder.resolve()}")
+            found["fleet"] = {"minions": status.ready, "samples": str(minions.folder.resolve())}
         try:
             # a program that reads this line may end the bed at once
-            say("Ctrl-C ends it.")
+            if as_json:
+                say(json.dumps(found))
+            tell("Ctrl-C ends it.")
             forever = threading.Event()
             while not forever.wait(CHECK_S):
                 bed.check()
         except KeyboardInterrupt:
-            say("Stopping.")
-    say(f"Everything is stopped; logs and samples are in {settings.folder}.")
+            tell("Stopping.")
+    tell(f"Everything is stopped; logs and samples are in {settings.folder}.")

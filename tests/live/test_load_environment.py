@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shlex
 import signal
 import stat
 import subprocess
@@ -76,15 +74,10 @@ def test_environment_of_its_own(root: Path, environment: Path, tmp_path: Path) -
     assert json.loads((folder / "environment.json").read_text())["trees"]["other"]["hash"]
 
 
-def told_of(output: str, word: str) -> str:
-    """Return what stands after the first word of a line that `up` printed."""
-    return next(line.removeprefix(word).strip() for line in output.splitlines() if line.startswith(word))
-
-
 def test_bed_that_stays_for_a_program(root: Path, environment: Path, tmp_path: Path) -> None:
-    """`up` says, also into a file, how to use the bed; the command that it gives works, Ctrl-C ends it."""
+    """`up --json` says in one line, also into a file, how to use it; the command it tells works, Ctrl-C ends it."""
     told = tmp_path / "told"
-    command = [sys.executable, "-m", "harness", "up", "--minions", "3", "--tree", str(environment)]
+    command = [sys.executable, "-m", "harness", "up", "--minions", "3", "--json", "--tree", str(environment)]
     with (
         told.open("w") as file,
         # without the variable, as in an ordinary shell: nobody must wait for a full buffer
@@ -97,31 +90,20 @@ def test_bed_that_stays_for_a_program(root: Path, environment: Path, tmp_path: P
         ) as process,
     ):
         try:
-            until(
-                lambda: told.read_text().endswith("Ctrl-C ends it.\n") or process.poll() is not None,
-                Deadline(120),
-                told.read_text,
-            )
-            output = told.read_text()
-            *ping, _, _ = shlex.split(told_of(output, "salt  "))
-            answer = subprocess.run(
-                [*ping, "--out=json", "--static", "*", "test.ping"],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60,
-            )
-            passfile, _, address = shlex.split(told_of(output, "PostgreSQL"))
-            psycopg2.connect(f"{address} passfile={passfile.removeprefix('PGPASSFILE=')}").close()
-            password = Path(told_of(output, "salt-api").rpartition(" ")[2])
+            until(lambda: told.read_text().endswith("\n") or process.poll() is not None, Deadline(120), told.read_text)
+            found = json.loads(told.read_text())
+            ping = [*found["salt"]["command"], "--out=json", "--static", "*", "test.ping"]
+            answer = subprocess.run(ping, capture_output=True, text=True, check=False, timeout=60)
+            psycopg2.connect(found["postgresql"]).close()
+            password = Path(found["api"]["password_file"])
             assert (stat.S_IMODE(password.stat().st_mode), len(password.read_text())) == (0o600, 33)
-            assert password.read_text().strip() not in output
+            assert password.read_text().strip() not in told.read_text()
             os.kill(process.pid, signal.SIGINT)
             assert process.wait(60) == 0
         finally:
             process.kill()
     assert json.loads(answer.stdout) == {f"minion-{number:05}": True for number in range(3)}
-    assert told_of(output, "fleet").startswith("3 minions")
-    ports = re.search(r"requests (\d+), publications (\d+)", told_of(output, "master"))
-    assert ports
-    assert ports[1] != ports[2]
+    assert (found["format"], found["fleet"]["minions"], found["salt"]["PYTHONPATH"]) == (2, 3, None)
+    assert found["master"]["request_port"] != found["master"]["publish_port"]
+    assert found.keys() == {"format", "master", "api", "postgresql", "salt", "fleet"}
+    assert len(told.read_text().splitlines()) == 1
