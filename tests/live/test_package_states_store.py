@@ -349,9 +349,13 @@ def test_a_state_is_renamed_deleted_and_restored(states: States) -> None:
     assert (plan["unassigned"], plan["minions"], list(states.do("show"))) == (["group a"], ["web"], ["new"])
     assert states.do("unset", name="new", delete=True)["files"] == ["new", "web"]
     assert (states.do("show"), states.wanted("web")) == ({}, {})
-    assert "no package state front" in states.refused("restore", name="front", revision=1)
-    assert states.do("restore", name="new", day="2999-01-01")["revision"] == 3
-    assert states.do("restore", name="new", revision=1)["changes"] == {"foo": {"old": None, "new": "latest"}}
+    assert "no package state front; it is new now" in states.refused("restore", name="front", revision=1)
+    back = states.do("restore", name="new", revision=1)
+    assert (back["revision"], back["changes"]) == (3, {"foo": {"old": None, "new": "latest"}})
+    assert (back["assigned"], states.wanted("web")["foo"]["source"]) == (["group a"], "group a: new")
+    (renamed,) = (row for row in states.do("history", name="new") if row["change"] == "renamed")
+    assert renamed["old"] == "front"
+    assert states.do("restore", name="new", day="2999-01-01")["revision"] == 4
     assert "is no day" in states.refused("restore", name="new", day="20261124")
     # a state that was made later would be emptied without a word
     assert "had no revision by 2020-01-01" in states.refused("restore", name="new", day="2020-01-01")

@@ -135,6 +135,7 @@ def restore(service, name, revision, day, save):
     def change(where, current, connection):
         # what was deleted, in one transaction, lost its assignments as well
         before, gone = {}, bool(old.items and not current.items)
+        registry = Fleet(service.opts, connection).registry
         for *_, kind, target, priority, _, _, when in store.changes(
             connection, [where.id] if gone else []
         ):
@@ -143,7 +144,7 @@ def restore(service, name, revision, day, save):
             elif when == current.created and (kind, target) in before:
                 again = before[kind, target]
                 store.assign(connection, where, kind, target, again, save)
-                assigned.append(f"{kind} {target}")
+                assigned.append(f"{kind} {registry.label(kind, target) or target}")
         return old.items
 
     found = service.save(name, change, save, parent=old.number)
