@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 # what Debian 12 offers
-DEBIAN = (Package("nginx", "1.22.1-9+deb12u3", conffile=True), Package("telnet", "0.17+2.4-2"))
+DEBIAN = (Package("nginx", "1.22.1-9+deb12u3", conffile=True), Package("nmap", "7.93+dfsg1-1"))
 
 
 def test_the_pages_are_true(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

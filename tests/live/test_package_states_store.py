@@ -189,7 +189,7 @@ def test_import_export_and_upgrade(states: States) -> None:
     """What is installed becomes a consistent state; a file gives the same state; an upgrade keeps the policy."""
     versions = {"versions": ["1.0"], "available": ["1.0", "1.10", "2.0"], "candidate": "2.0", "orphan": False}
     states.send("web", {"foo": versions, "lone": {"versions": ["3:1"], "available": [], "orphan": True}})
-    states.do("import", minion="web")
+    states.do("import", minion="web", packages="*")
     packages = {"foo": "installed =1.0", "lone": "kept =3:1"}
     assert states.do("show", name="web")["packages"] == packages
     assert states.do("status", minion="web", table=False)["consistent"] is True
@@ -245,7 +245,7 @@ def test_what_drifted_is_shown(states: States) -> None:
         ["baz", "1.0", "Equal", "Installed (kept)", "-", "it is not installed", "group a: front"],
         ["foo", "2.0", "More or equal", "Installed", "1.0", "1.0 is installed", "group a: front"],
     ]
-    assert "\nweb is inconsistent: 3 of 3 drifted.\n" in table
+    assert "\nweb is drifting: 3 of 3.\n" in table
     states.send("web", {"foo": {"versions": ["2.0"]}, "baz": {"versions": ["1.0"], "orphan": True}})
     assert "\nweb is consistent.\n" in states.do("status", minion="web")
 
@@ -349,9 +349,13 @@ def test_a_state_is_renamed_deleted_and_restored(states: States) -> None:
     assert (plan["unassigned"], plan["minions"], list(states.do("show"))) == (["group a"], ["web"], ["new"])
     assert states.do("unset", name="new", delete=True)["files"] == ["new", "web"]
     assert (states.do("show"), states.wanted("web")) == ({}, {})
-    assert "no package state front" in states.refused("restore", name="front", revision=1)
-    assert states.do("restore", name="new", day="2999-01-01")["revision"] == 3
-    assert states.do("restore", name="new", revision=1)["changes"] == {"foo": {"old": None, "new": "latest"}}
+    assert "no package state front; it is new now" in states.refused("restore", name="front", revision=1)
+    back = states.do("restore", name="new", revision=1)
+    assert (back["revision"], back["changes"]) == (3, {"foo": {"old": None, "new": "latest"}})
+    assert (back["assigned"], states.wanted("web")["foo"]["source"]) == (["group a"], "group a: new")
+    (renamed,) = (row for row in states.do("history", name="new") if row["change"] == "renamed")
+    assert renamed["old"] == "front"
+    assert states.do("restore", name="new", day="2999-01-01")["revision"] == 4
     assert "is no day" in states.refused("restore", name="new", day="20261124")
     # a state that was made later would be emptied without a word
     assert "had no revision by 2020-01-01" in states.refused("restore", name="new", day="2020-01-01")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import saltext.package_states.master.answers as answers
 import saltext.package_states.master.authors as authors
+import saltext.package_states.master.edit as edit
 import saltext.package_states.master.transfer as transfer
 import saltext.package_states.runners.package_states as package_states
 import saltext.package_states.status.page as page
@@ -29,7 +30,11 @@ def configure_loader_modules(master_opts):
 REFUSED = (
     ("set", {"name": "../x"}, "'../x' is no state name; "),
     ("set", {"name": "a", "package": "{{ x }}", "wanted": "latest"}, "'{{ x }}' is no"),
-    ("set", {"name": "a", "package": "vim", "wanted": "there"}, "vim can't be that; "),
+    (
+        "set",
+        {"name": "a", "package": "vim", "wanted": "there"},
+        "vim: wanted='there' is no such word; ",
+    ),
     ("set", {"name": "a", "package": 5, "wanted": "latest"}, "Give a package, or "),
     ("set", {"name": "a", "package": [{"x": 1}]}, "An entry has the fields package"),
     ("set", {"name": ["a"], "package": []}, "['a'] is no state name; "),
@@ -212,16 +217,54 @@ def test_a_page_says_how_to_see_others():
 
 
 def test_who_lacks_the_extension_is_told_so(monkeypatch):
+    """
+    And if nobody has an answer, that is an error
+    """
+    names = ["web1", "web2"]
     fleet = SimpleNamespace(
-        registry=SimpleNamespace(minions=lambda: ["web1"]),
-        minions=lambda _: {"web1": None},
-        sources=lambda _: {"web1": ()},
+        registry=SimpleNamespace(minions=lambda: names),
+        minions=lambda _: dict.fromkeys(names),
+        sources=lambda _: dict.fromkeys(names, ()),
         possible=lambda *_: ((), {}),
     )
     missing = {"return": "'package_state.plan' is not available.", "retcode": 254}
     monkeypatch.setattr(answers, "Fleet", lambda *_: fleet)
     monkeypatch.setattr(answers.store, "reading", contextlib.nullcontext)
-    monkeypatch.setattr(answers, "_asked", lambda *_: {"web1": missing})
-    compiler = SimpleNamespace(protected=())
-    found = answers.plan(SimpleNamespace(opts={}, compiler=compiler))
+    given = {"web1": missing, "web2": {"return": {}}}
+    monkeypatch.setattr(answers, "_asked", lambda *_: given)
+    service = SimpleNamespace(opts={}, compiler=SimpleNamespace(protected=()))
+    found = answers.plan(service)
     assert "and that it has saltext-package-states" in found["web1"]["error"]
+    assert "is not available; see what" in found["web1"]["error"]
+    given["web2"] = missing
+    with pytest.raises(PackageStateError, match="None of 2 minions answered; web1 did"):
+        answers.plan(service)
+
+
+def test_an_import_names_its_packages():
+    """
+    Without them it froze all that is installed
+    """
+    with pytest.raises(InvalidInput, match="say which, as in packages='nginx"):
+        edit.installed(None, "web1", None, None, None)
+
+
+def test_what_needs_somebody_comes_first(monkeypatch):
+    rows = [
+        ("a", "2026", 1.0, 2, 0, "", 0, None),
+        ("b", "2026", 1.0, 2, 1, "x is in conflict", 0, None),
+        ("c", None, None, None, None, None, None, None),
+    ]
+    monkeypatch.setattr(page.store, "reading", contextlib.nullcontext)
+    monkeypatch.setattr(
+        page.store, "quiet", lambda _: contextlib.nullcontext(enter_result=False)
+    )
+    monkeypatch.setattr(page, "Fleet", lambda *_: None)
+    monkeypatch.setattr(page, "members", lambda *_: ["a", "b", "c"])
+    monkeypatch.setattr(page.standing, "statuses", lambda *_: rows)
+    found = page.page({})
+    assert [row["minion"] for row in found["minions"]] == ["b", "c", "a"]
+    assert found["minions"][0]["error"] == "x is in conflict"
+    assert "pending" not in found["minions"][0]
+    empty = page.table(page.page({}, number=99))
+    assert empty.endswith("Page 99 of 1 has no minion.")

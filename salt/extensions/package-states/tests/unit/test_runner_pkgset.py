@@ -140,6 +140,22 @@ def test_others_than_salt_run_use_no_target_that_tells_of_pillars_or_has_no_end(
     assert pkgset.refresh("web*")["stored"] == ["web1"]
 
 
+def test_that_nobody_answers_is_an_error(client):
+    """
+    Who and why; equal reasons are one
+    """
+    client.answers = {
+        "web1": {"return": "not there", "retcode": 1},
+        "web2": {"return": "not there", "retcode": 1},
+    }
+    with pytest.raises(CommandExecutionError) as told:
+        pkgset.refresh("web*")
+    assert str(told.value).startswith(
+        "None of 2 minions sent its packages: it returned"
+    )
+    assert str(told.value).count("not there") == 1
+
+
 def test_refresh_of_nobody_is_an_error():
     """
     Three empty lists would look like a success

@@ -9,7 +9,11 @@ import saltext.package_states.master.edit as edit
 import saltext.package_states.master.service as service
 import saltext.package_states.master.upgrades as upgrades
 import saltext.package_states.model.item as items
+import saltext.package_states.status.rows as status_rows
+import saltext.package_states.status.views as views
 import saltext.package_states.store.connection as connections
+import saltext.package_states.store.offers as offers
+import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.schema as schema
 import saltext.package_states.store.standing as standing
 import saltext.package_states.store.tables as store
@@ -96,6 +100,7 @@ def tables(monkeypatch):
             label=lambda kind, target: found.labels.get(target, target),
         )
         self.own = {one.name: one for one in found.states.values() if one.own}
+        self.collided = {}
 
     monkeypatch.setattr(Fleet, "__init__", begin)
     monkeypatch.setattr(Fleet, "minions", minions)
@@ -319,7 +324,7 @@ def test_a_minion_in_two_minds_is_told_in_its_file(states, tables, monkeypatch):
     found = states.sweep()
     assert "foo: 'group one: one' says latest" in found["errors"]["web"]
     text = files.read(states.compiler.root, "web")
-    assert states.is_current(Fleet({}, None), tables.minions["web"])
+    assert states.is_current(Fleet({}, None), tables.minions["web"])[0]
     assert '"package_states bar"' in text and '"package_states foo"' not in text
     assert '        "foo": "foo: _group one: one_ says latest' in text
     # what was wrong before is no reason to refuse another change
@@ -353,6 +358,159 @@ def test_a_group_that_is_gone_empties_no_file(states, tables, monkeypatch):
     tables.assigned.clear()
     assert (states.sweep()["files"], states.sweep()["errors"]) == (["web"], {})
     assert '"foo"' not in files.read(states.compiler.root, "web")
+
+
+def test_a_deleted_state_comes_back_with_its_assignments(states, tables, monkeypatch):
+    """
+    Those that it lost when it was deleted, and not those that were taken away before
+    """
+    where = tables.states["front"] = store.State(1, "front", False)
+    entries = (items.make("foo", "latest"),)
+    old = store.Revision(1, 1, None, "me", "", "then", entries)
+    gone = store.Revision(2, 2, 1, "me", "", "now", ())
+    tables.revisions[1] = gone
+    monkeypatch.setattr(store, "revision", lambda _, __, number=None: old)
+    revision = (1, 1, 1, None, (), ())
+    change = (1, None, None, None, (), ())
+    history = [
+        (*revision, None, None, None, "me", "", "then"),
+        (*change, "group", "a", 5, "me", "", "then"),
+        (*change, "group", "b", 0, "me", "", "then"),
+        (*change, "group", "b", None, "me", "", "later"),
+        (*change, "group", "a", None, "me", "", "now"),
+    ]
+    monkeypatch.setattr(store, "changes", lambda _, ids: history if ids else [])
+    given = []
+    monkeypatch.setattr(store, "assign", lambda _, *one: given.append(one[:4]))
+    found = edit.restore(states, "front", 1, None, ME)
+    assert (found["assigned"], given) == (["group a"], [(where, "group", "a", 5)])
+    # one that was only changed keeps what it has
+    assert "assigned" not in edit.restore(states, "front", 1, None, ME)
+
+
+def test_a_rename_is_in_the_history(monkeypatch):
+    asked = []
+
+    def ask(_, query, *values):
+        asked.append(values)
+        return [("new",)] if query.startswith("SELECT s.name") else []
+
+    monkeypatch.setattr(store, "ask", ask)
+    where = store.State(1, "old", False)
+    store.rename(None, where, "new", store.Save("ann", "why"))
+    assert asked[-1] == (1, store.RENAMED, "old", None, "ann", "why")
+    with pytest.raises(PackageStateError, match="no package state old; it is new now"):
+        store.state(None, "old")
+    row = (1, None, None, None, (), (), store.RENAMED, "old", None, "ann", "why", "t")
+    monkeypatch.setattr(store, "reading", contextlib.nullcontext)
+    monkeypatch.setattr(store, "states", lambda _: [where._replace(name="new")])
+    monkeypatch.setattr(store, "changes", lambda *_: [row])
+    monkeypatch.setattr(
+        views, "Fleet", lambda *_: SimpleNamespace(minions=lambda _: {})
+    )
+    assert views.history({}, "new") == [
+        {
+            "state": "new",
+            "author": "ann",
+            "comment": "why",
+            "created": "t",
+            "change": "renamed",
+            "old": "old",
+        }
+    ]
+
+
+def test_an_assignment_names_what_no_repository_has(states, tables, monkeypatch):
+    tables.states["front"] = store.State(1, "front", False)
+    monkeypatch.setattr(offers, "unknown", lambda *_: ["nope"])
+    assert edit.assign(states, "front", "group", "a", 0, ME)["unknown"] == ["nope"]
+
+
+def test_a_state_that_is_there_is_not_set_without_a_package(states, tables):
+    _own(tables, "web", 1, ("foo", "latest"))
+    with pytest.raises(PackageStateError, match="web is there; say which"):
+        edit.put(states, "web", None, None, None, ME)
+
+
+def _sent(monkeypatch, packages, unknown=()):
+    found = refresh.Sent(packages, "2026-11-29 10:00:00", None, {})
+    monkeypatch.setattr(refresh, "sent", lambda *_: found)
+    monkeypatch.setattr(offers, "unknown", lambda *_: list(unknown))
+
+
+def test_the_status_tells_present_from_installed(states, tables, monkeypatch):
+    """
+    And what no repository has
+    """
+    entries = (("bar", "present"), ("baz", "installed"), ("foo", "installed"))
+    _own(tables, "web", 1, *entries)
+    there = {name: {"versions": ["1"], "available": ["1"]} for name in ("bar", "baz")}
+    _sent(monkeypatch, there, ["foo"])
+    found = views.status(states, "web", table=False)
+    assert [row["state"] for row in found["rows"]] == [
+        "Installed (present)",
+        "Installed",
+        "Installed",
+    ]
+    why = "it is not installed, and no repository has what is wanted"
+    assert [row["reason"] for row in found["drift"]] == [why]
+    assert "web is drifting: 1 of 3." in views.status(states, "web")
+
+
+def test_a_conflict_is_a_drift_of_its_minion(states, tables, monkeypatch):
+    """
+    It has a row, is counted, and its reason is told
+    """
+    tables.minions["web"] = Minion("web", "apt")
+    for number, (name, wanted) in enumerate((("one", "latest"), ("two", "removed")), 1):
+        tables.states[name] = store.State(number, name, False)
+        entries = tuple(
+            items.make(*row) for row in (("foo", wanted), ("bar", "latest"))
+        )
+        tables.revisions[number] = store.Revision(1, 1, None, "me", "", "", entries)
+        tables.assigned.append(Assignment(number, name, "group", name, name, 0))
+    monkeypatch.setattr(Fleet, "applies", lambda *_: True)
+    there = {name: {"versions": ["1"], "available": ["1"]} for name in ("foo", "bar")}
+    _sent(monkeypatch, there)
+    found = views.status(states, "web", table=False)
+    assert (found["consistent"], found["managed"], len(found["drift"])) == (False, 2, 1)
+    assert "both with priority 0" in found["drift"][0]["reason"]
+    table = views.status(states, "web")
+    assert "web is drifting: 1 of 2." in table and "see below" in table
+
+
+def test_a_group_that_is_gone_is_why_the_file_is_older(states, tables, monkeypatch):
+    tables.minions["web"] = Minion("web", "apt")
+    tables.states["front"] = store.State(1, "front", False)
+    entries = (items.make("foo", "latest"),)
+    tables.revisions[1] = store.Revision(1, 1, None, "me", "", "", entries)
+    tables.assigned.append(Assignment(1, "front", "group", "a", "a", 0))
+    monkeypatch.setattr(Fleet, "applies", lambda *_: True)
+    states.sweep()
+    monkeypatch.setattr(Fleet, "applies", lambda *_: False)
+    tables.labels["a"] = None
+    _sent(monkeypatch, {})
+    table = views.status(states, "web")
+    assert "the group a is gone, to which front is assigned" in table
+    assert "Its file is an older one" not in table
+
+
+def test_a_minion_that_was_never_heard_is_not_pending(states, tables, monkeypatch):
+    _own(tables, "web", 1, ("foo", "latest"))
+    never = refresh.Sent({}, None, "web never sent its packages.", None)
+    monkeypatch.setattr(refresh, "sent", lambda *_: never)
+    monkeypatch.setattr(offers, "unknown", lambda *_: [])
+    table = views.status(states, "web")
+    assert "web was never heard: web never sent its packages." in table
+    assert "pending" not in table
+
+
+def test_many_security_updates_are_counted():
+    newer = {f"p{number}": ["2"] for number in range(77)}
+    said = status_rows.security((), newer)
+    assert said.startswith("77 packages lack security updates: p0 2, ")
+    assert said.endswith(" and 72 more; see table=False.")
+    assert said.count(", ") == 4
 
 
 def test_a_dry_run_writes_no_files(states, tables, tmp_path):

@@ -41,9 +41,6 @@ class Assignment(NamedTuple):
 class Fleet:
     """The minions, and the states that apply to them; grains and minions may be those of ``before``"""
 
-    #: the old ids of minions by the new ones, where nobody knows which state is theirs
-    collided = {}
-
     def __init__(self, opts, connection, before=None):
         self.connection = connection
         if before:
@@ -59,6 +56,7 @@ class Fleet:
         self.own = {
             state.name: state for state in store.states(connection) if state.own
         }
+        # the old ids of minions by the new ones, where nobody knows which state is theirs
         self.collided = roster.collided(connection)
 
     def grains(self, minion):

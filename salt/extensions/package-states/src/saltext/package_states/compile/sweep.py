@@ -33,10 +33,8 @@ def sweep(opts, compiler, ids=None):
         moved = membership.notice(connection, fleet.registry, ids)
         if moved.renamed or moved.adopted or moved.collided:
             fleet = Fleet(opts, connection)
-        if ids is None:
-            minions = fleet.minions()
-        else:
-            minions = fleet.minions({*ids, *moved.renamed.values(), *moved.adopted})
+        some = None if ids is None else {*ids, *moved.renamed.values(), *moved.adopted}
+        minions = fleet.minions(some)
         found, problems = compiler.texts(fleet, minions, fleet.sources(minions))
         texts.update(
             (name, text)

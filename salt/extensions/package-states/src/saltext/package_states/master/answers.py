@@ -31,7 +31,7 @@ def _answer(answers, minion, function, kind=object):
     if not data or data.get("retcode") or not isinstance(data["return"], kind):
         said = returns.problem(data) if data else "no answer, it is busy or down"
         raise PackageStateError(
-            f"{minion} did not answer {function}: {said}; see what runs there, and that it has"
+            f"{minion} did not answer {function}: {said.rstrip('.')}; see what runs there, and that it has"
             " saltext-package-states."
         )
     return data["return"]
@@ -61,7 +61,8 @@ def refresh(service, minion):
     if lacking:
         offers.store(opts, minion, ask(opts, minion, FUNCTION, lacking))
     found = views.status(service, minion, table=False)
-    return {key: found[key] for key in ("minion", "consistent", "managed", "drift")}
+    told = ("minion", "consistent", "managed", "drift", "errors")
+    return {key: found[key] for key in told}
 
 
 def plan(service, minion=None, group=None):
@@ -97,4 +98,8 @@ def plan(service, minion=None, group=None):
                 if minion is not None:
                     raise
                 found[name]["error"] = str(exc)
+    if found and all("error" in answer for answer in found.values()):
+        raise PackageStateError(
+            f"None of {len(found)} minions answered; {next(iter(found.values()))['error']}"
+        )
     return found if minion is None else found[minion]

@@ -3,7 +3,6 @@
 import fnmatch
 
 import saltext.package_states.compile.files as files
-import saltext.package_states.model.condition as conditions
 import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
@@ -52,31 +51,14 @@ def put(service, name, package, wanted, version, save):
     unknown = []
 
     def change(where, current, connection):
+        if package is None and current.number:
+            raise InvalidInput(f"{name} is there; say which of its packages to set.")
         minions = Fleet(service.opts, connection).affected(where)
-        unknown.extend(_unknown(connection, minions, entries))
+        unknown.extend(offers.unknown(connection, minions, entries))
         return [*{**keyed(current.items), **keyed(entries)}.values()]
 
     found = service.save(name, change, save)
     return {**found, "unknown": unknown} if unknown else found
-
-
-def _unknown(connection, minions, entries):
-    """Return the packages of which no minion has a version that is wanted, or can get one"""
-    wanted = [one for one in entries if one.wanted in items.THERE]
-    keys = [entry.key for entry in wanted]
-    there = offers.offered(connection, list(minions), keys) if keys else None
-    if there is None:
-        return []
-    managers = {minion.platform for minion in minions.values()}
-    return [
-        entry.key
-        for entry in wanted
-        if not any(
-            conditions.meets(manager, version, entry.bounds)
-            for manager in managers
-            for version in there.get(entry.key, ())
-        )
-    ]
 
 
 def take(service, name, package, save):
@@ -103,10 +85,10 @@ def delete(service, name, save):
     def change(connection, fleet):
         where = store.state(connection, name)
         current = store.check(connection, where, save.seen)
-        told = {"state": name, "unassigned": []}
-        if current.items or not current.number:
+        told, assigned = {"state": name, "unassigned": []}, fleet.assigned(where)
+        if current.items or assigned or not current.number:
             store.save(connection, where, current, (), save)
-        for entry in fleet.assigned(where):
+        for entry in assigned:
             store.unassign(connection, where, entry.level, entry.value, save)
             told["unassigned"].append(f"{entry.level} {entry.target}")
         return told, {where: current}
@@ -126,7 +108,7 @@ def rename(service, name, new, save):
                 f"{name if where.own else new} is the name of a minion, whose own state has"
                 " it; take another name."
             )
-        store.rename(connection, where, new)
+        store.rename(connection, where, new, save)
         return {"state": new}, {where._replace(name=new): current}
 
     found = service.alter(change, save.dry_run)
@@ -136,7 +118,7 @@ def rename(service, name, new, save):
 
 
 def restore(service, name, revision, day, save):
-    """Save the entries of a revision, of its number (0 for the empty state) or a day, as a new one"""
+    """Save the entries of a revision, of its number or a day, as a new one, and assign again what was deleted"""
     with store.reading(service.opts) as connection:
         where = store.state(connection, name)
         if (revision is None) == (day is None):
@@ -148,12 +130,34 @@ def restore(service, name, revision, day, save):
         else:
             old = store.revision(connection, where, revision)
     comment = save.comment or f"revision {old.number} is restored"
-    save = save._replace(comment=comment)
-    return service.save(name, lambda *_: old.items, save, parent=old.number)
+    save, assigned = save._replace(comment=comment), []
+
+    def change(where, current, connection):
+        # what was deleted, in one transaction, lost its assignments as well
+        before, gone = {}, bool(old.items and not current.items)
+        registry = Fleet(service.opts, connection).registry
+        for *_, kind, target, priority, _, _, when in store.changes(
+            connection, [where.id] if gone else []
+        ):
+            if priority is not None:
+                before[kind, target] = priority
+            elif when == current.created and (kind, target) in before:
+                again = before[kind, target]
+                store.assign(connection, where, kind, target, again, save)
+                assigned.append(f"{kind} {registry.label(kind, target) or target}")
+        return old.items
+
+    found = service.save(name, change, save, parent=old.number)
+    return {**found, "assigned": assigned} if assigned else found
 
 
 def installed(service, minion, name, packages, save):
     """Take what is installed on a minion into a state, by default its own, as it sent it last"""
+    if packages is None:
+        raise InvalidInput(
+            "Each package is frozen at its version; say which, as in packages='nginx*', or"
+            " packages='*' for all."
+        )
     with store.reading(service.opts) as connection:
         fleet = Fleet(service.opts, connection)
         found = fleet.minion(minion)
@@ -206,6 +210,12 @@ def assign(service, name, kind, target, priority, save, away=False):
                 store.assign(connection, where, kind, value, chosen, save)
         told = {"state": ", ".join(states), kind: ", ".join(targets)}
         newest = store.newest(connection, [where.id for where in found])
+        after, unknown = Fleet(service.opts, connection, fleet), set()
+        for where in found:
+            minions, entries = after.affected(where), newest[where.id].items
+            unknown.update(offers.unknown(connection, minions, entries))
+        if unknown and not away:
+            told["unknown"] = sorted(unknown)
         return told, {where: newest[where.id] for where in found}
 
     return service.alter(change, save.dry_run)

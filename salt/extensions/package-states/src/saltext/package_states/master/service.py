@@ -100,12 +100,13 @@ class Service:
         return sweeps.sweep(self.opts, self.compiler, ids)
 
     def is_current(self, fleet, minion):
-        """Return whether the file of a minion says what is wanted"""
+        """Return whether the file of a minion says what is wanted, and what is wrong, by package"""
         minions = {minion.id: minion}
-        texts, _ = self.compiler.texts(fleet, minions, fleet.sources(minions))
+        texts, problems = self.compiler.texts(fleet, minions, fleet.sources(minions))
         wanted = texts.get(minion.id, "")
         text = files.read(self.compiler.root, minion.id)
-        return text == wanted or (not text and sls.NOTHING in wanted)
+        current = text == wanted or (not text and sls.NOTHING in wanted)
+        return current, problems.get(minion.id, {})
 
 
 def _conflicts(fleet, states, revisions):

@@ -88,7 +88,10 @@ def make(package, wanted, version=None, floor=None):
     if isinstance(wanted, str):
         wanted = WORDS.get(wanted, wanted)
     if not isinstance(wanted, str) or wanted not in WANTED:
-        raise InvalidInput(f"{package} can't be that; say one of {', '.join(WANTED)}.")
+        raise InvalidInput(
+            f"{package}: wanted={names.shown(wanted)} is no such word; say one of"
+            f" {', '.join(WANTED)}."
+        )
     if version is not None and not isinstance(version, str):
         names.version(version)
     word = version.strip().lower() if version else ""

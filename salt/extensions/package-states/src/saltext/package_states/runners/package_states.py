@@ -8,27 +8,9 @@ orphans) or ``unmanaged``. States are assigned to organizations, groups, grain m
 the state with the name of a minion is that minion's own. What is saved is compiled to one SLS file
 for each minion. See :ref:`package-states`.
 
-.. code-block:: bash
-
-    salt-run package_states.setup
-    salt-run package_states.set web1 nginx present
-    salt web1 state.apply susemanager.packages
-
 The states are in PostgreSQL, in the schema ``package_states`` of the database of the option
-``postgres``, see :mod:`saltext.package_states.store.connection`. Options of the master:
-
-.. code-block:: yaml
-
-    package_states:                     # these are the defaults
-      minions: keys                     # or database, see below
-      sls_root: /srv/salt               # by default the first one of file_roots for base
-      protected: []                     # more packages that must not be removed
-      silent_after: 604800              # seconds after which a minion is silent
-      postgres: {}                      # what is other than in the option postgres
-
-With ``minions: keys``, groups are :conf_master:`nodegroups`, and the one organization is ``all``.
-With ``minions: database``, all three come from the views ``package_states.minion`` and
-``package_states.target``, which ``setup uyuni=True`` makes of Uyuni's tables.
+``postgres``, see :mod:`saltext.package_states.store.connection`.
+What minions, groups and organizations are is in :mod:`saltext.package_states.compile.registry`.
 
 What changes something takes ``author`` (for whom the user of the command, who is written down in
 any case, does it), ``comment`` (why) and ``dry_run`` (save nothing, return what would change). What
@@ -191,7 +173,7 @@ def unset(
 def import_(
     minion,
     name=None,
-    packages="*",
+    packages=None,
     author=None,
     comment="",
     revision=None,
@@ -206,11 +188,11 @@ def import_(
         The state, by default the minion's own one. It is made if there is none.
 
     packages
-        A pattern of their names, such as ``nginx*``.
+        A pattern of their names, such as ``nginx*``; ``*`` freezes all.
 
     CLI Example::
 
-        salt-run package_states.import web1
+        salt-run package_states.import web1 packages='nginx*'
         salt-run package_states.import web1 web 'nginx*' dry_run=True
     """
     save = _save(author, comment, revision, dry_run)
@@ -334,8 +316,7 @@ def where(package, page=1, size=100, lacking=False, minion=None):
     What is installed is what they sent last; ``unknown`` says that the minion never sent its
     packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
     of a minion stays as it is. With ``lacking=True``, the page has those without the package.
-    ``minion``, one or several with commas between them, or a list, leaves the others out of the
-    page, not of the counts.
+    ``minion``, one or several with commas between them, or a list, leaves the others out.
 
     CLI Example::
 

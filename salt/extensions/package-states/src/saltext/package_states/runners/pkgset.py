@@ -87,6 +87,13 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
                     lists.mark(__opts__, [minion], why)
             ret["silent"].extend(sorted(silent))
         _offers(client, lacking, timeout, ret["failed"])
+    if not ret["stored"]:
+        # a result without any would end with 0
+        why = sorted(set(ret["failed"].values())) or [f"no answer in {timeout} s"]
+        raise CommandExecutionError(
+            f"None of {len(minions)} minions sent its packages: {'; '.join(why[:5])}; see"
+            " salt-run manage.down."
+        )
     return ret
 
 

@@ -23,12 +23,12 @@ def page(
         halted = {name: fleet.halted(minion) for name, minion in held.items()}
         wanted = _wanted(connection, fleet, asked, halted)
         known = set(fleet.registry.minions())
+        known &= known if only is None else set(only)
         lists = "SELECT minion_id FROM package_states.package_list"
         sent = {one for (one,) in store.ask(connection, lists)}
     lack = {one for one in known & sent if not there.get(one, ("",))[0]}
     listed, rows, words = {*there, *wanted} & known, [], []
-    only = None if only is None else known & set(only)
-    for one in sorted(lack | listed | (only or set())):
+    for one in sorted(known if only is not None else lack | listed):
         versions, held = there.get(one, ("", False))
         row = {"minion": one, "installed": versions}
         if one not in sent:
@@ -41,9 +41,7 @@ def page(
         if one in halted:
             row["halted"] = str(halted[one])
         rows.append(row)
-    chosen = lack if lacking else listed
-    if only is not None:
-        chosen = lack & only if lacking else only
+    chosen = lack if lacking else listed if only is None else known
     return {
         "counts": {
             "minions": len(listed),

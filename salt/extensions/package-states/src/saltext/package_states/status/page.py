@@ -9,7 +9,7 @@ import saltext.package_states.status.rows as status
 import saltext.package_states.store.standing as standing
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
-from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.errors import InvalidInput
 from saltext.package_states.model.resolver import GROUP
 from saltext.package_states.store.refresh import packages
 
@@ -91,6 +91,8 @@ def page(opts, group=None, only=None, number=1, size=100):
     for row in rows:
         counts[row["verdict"]] += 1
     chosen = [row for row in rows if only in (None, row["verdict"])]
+    # those that are consistent, the first verdict, come last
+    chosen.sort(key=lambda row: VERDICTS.index(row["verdict"]) or len(VERDICTS))
     return {
         "counts": {"minions": len(rows), **counts},
         "security": sum("security" in row for row in rows),
@@ -103,13 +105,8 @@ def members(fleet, group):
     ids = fleet.registry.minions()
     if group is None:
         return ids
-    found = fleet.registry.found(GROUP, str(group))
-    if len(found) != 1:
-        raise NotThere(
-            f"There {'is more than one' if found else 'is no'} group {group!r};"
-            f" {fleet.registry.hint(GROUP)}."
-        )
-    return [one for one in ids if fleet.registry.belongs(one, GROUP, found[0])]
+    target = fleet.registry.target(GROUP, group)
+    return [one for one in ids if fleet.registry.belongs(one, GROUP, target)]
 
 
 def _row(row, silent):
@@ -125,13 +122,8 @@ def _row(row, silent):
     found = {"minion": minion, "verdict": verdict, "refreshed": refreshed}
     if drifted is not None:
         found.update(managed=managed, drifted=drifted)
-    if behind:
-        found["pending"] = behind
-    if error:
-        found["error"] = error
-    if security:
-        found["security"] = security
-    return found
+    more = {"pending": behind, "error": error, "security": security}
+    return {**found, **{key: value for key, value in more.items() if value}}
 
 
 def table(found):
@@ -143,7 +135,7 @@ def table(found):
         lack = "lacks" if found["security"] == 1 else "lack"
         head += f".\n{found['security']} of them {lack} security updates"
     if not found["minions"]:
-        return f"{head}."
+        return f"{head}.\n\nPage {found['page']} of {found['pages']} has no minion."
     lines = [("Minion", "Verdict", "Drifted", "Heard")]
     for row in found["minions"]:
         drifted = f"{row['drifted']} of {row['managed']}" if "drifted" in row else "-"

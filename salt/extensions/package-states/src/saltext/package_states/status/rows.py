@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
+import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
 from saltext.package_states.model.decision import IMPOSSIBLE, NOTHING, Facts, decide
-from saltext.package_states.model.item import ABSENT, KEPT, LATEST, LOCKING, show
 from saltext.package_states.model.resolver import managed
 
 
@@ -17,7 +17,7 @@ class Row(NamedTuple):
     version: str
     condition: str  # ``Equal``, ``More than`` and so on, or nothing
     state: str  # ``Installed`` or ``Absent``, with what is special about it
-    verdict: str  # what is wanted, as text
+    verdict: str  # what is wanted, as text; nothing if that can't be decided
     source: str  # where the verdict comes from
     overruled: tuple  # the states that were overruled
     found: str  # the versions that are installed, as text
@@ -25,6 +25,10 @@ class Row(NamedTuple):
     reason: str  # why not
 
 
+# what more is wanted than that a package is installed or absent
+SPECIAL = (items.KEPT, items.PRESENT, items.PURGED)
+#: What the drift of a package is told with
+DRIFT = ("package", "verdict", "found", "source", "reason")
 CONDITIONS = {
     "=": "Equal",
     ">": "More than",
@@ -35,23 +39,24 @@ CONDITIONS = {
 }
 
 
-def rows(verdicts, manager, packages):
-    """Return a tuple of :class:`Row`, one for each package that is managed"""
+def rows(verdicts, manager, packages, unknown=()):
+    """Return a tuple of :class:`Row`, one for each managed package; no repository has ``unknown`` ones"""
     others = {}
     for key, there in packages.items():
         name, colon, _ = key.partition(":")
         if colon:
             others.setdefault(name, []).extend(there.get("versions", ()))
     return tuple(
-        _row(verdict, manager, packages, others) for verdict in managed(verdicts)
+        _row(verdict, manager, packages, others, unknown)
+        for verdict in managed(verdicts)
     )
 
 
-def _row(verdict, manager, packages, others):
+def _row(verdict, manager, packages, others, unknown):
     item = verdict.item
     there = packages.get(item.key, {})
     installed = tuple(there.get("versions", ()))
-    if item.wanted in ABSENT and not item.architecture:
+    if item.wanted in items.ABSENT and not item.architecture:
         # whatever its architecture
         installed += tuple(others.get(item.name, ()))
     available = tuple(there.get("available", ()))
@@ -71,13 +76,15 @@ def _row(verdict, manager, packages, others):
         reason = "it is not installed"
     elif reason and installed:
         reason = f"{', '.join(installed)} is installed"
+    if reason and item.key in unknown:
+        reason += ", and no repository has what is wanted"
     wanted = ", ".join(part[1] for part in item.condition)
     return Row(
         item.key,
-        "Latest" if item.wanted == LATEST else wanted,
+        "Latest" if item.wanted == items.LATEST else wanted,
         ", ".join(CONDITIONS[part[0]] for part in item.condition),
         _state(item, there),
-        show(item),
+        items.show(item),
         verdict.source.label,
         verdict.overruled,
         ", ".join(installed),
@@ -87,8 +94,8 @@ def _row(verdict, manager, packages, others):
 
 
 def _state(item, there):
-    state = "Absent" if item.wanted in ABSENT else "Installed"
-    special = [item.wanted] if item.wanted in (KEPT, "purged") else []
+    state = "Absent" if item.wanted in items.ABSENT else "Installed"
+    special = [item.wanted] if item.wanted in SPECIAL else []
     if there.get("orphan"):
         special.append("orphan")
     return f"{state} ({', '.join(special)})" if special else state
@@ -100,13 +107,7 @@ def summary(minion, found):
         "consistent": all(row.consistent for row in found),
         "managed": len(found),
         "drift": [
-            {
-                "package": row.package,
-                "verdict": row.verdict,
-                "found": row.found,
-                "source": row.source,
-                "reason": row.reason,
-            }
+            {field: getattr(row, field) for field in DRIFT}
             for row in found
             if not row.consistent
         ],
@@ -115,7 +116,9 @@ def summary(minion, found):
 
 def holds(verdicts, packages):
     """Return the packages that a minion holds or locks while nothing is wanted that would, sorted"""
-    ours = {verdict.item.key for verdict in verdicts if verdict.item.wanted in LOCKING}
+    ours = {
+        verdict.item.key for verdict in verdicts if verdict.item.wanted in items.LOCKING
+    }
     return sorted(
         key for key, there in packages.items() if there.get("held") and key not in ours
     )
@@ -133,7 +136,7 @@ def columns(lines):
 def people(status, found):
     """Return the status of a minion as a text with a table"""
     head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
-    known = status["refreshed"] is not None
+    known, errors = status["refreshed"] is not None, status["errors"]
     lines = [head] + [
         (
             row.package,
@@ -141,26 +144,30 @@ def people(status, found):
             row.condition,
             row.state,
             row.found or "-",
-            ("ok" if row.consistent else row.reason) if known else "not known",
+            (
+                ("see below" if row.package in errors else row.reason or "ok")
+                if known
+                else "not known"
+            ),
             row.source,
         )
         for row in found
     ]
     text = [*columns(lines), ""]
     minion, drift = status["minion"], len(status["drift"])
-    text += status["errors"].values()
-    if "pending" in status:
+    text += errors.values()
+    if not known:
+        text.append(f"{minion} was never heard: {status['pending']}")
+    elif "pending" in status:
         text.append(
-            f"{minion} is pending: {status['pending']}"
-            + (f"; see package_states.refresh {minion}." if known else "")
+            f"{minion} is pending: {status['pending']}; see package_states.refresh {minion}."
         )
     elif drift:
-        text.append(f"{minion} is inconsistent: {drift} of {len(found)} drifted.")
+        text.append(f"{minion} is drifting: {drift} of {len(found)}.")
     else:
-        text.append(
-            f"{minion} is {'inconsistent' if status['errors'] else 'consistent'}."
-        )
-    if not status["current"]:
+        text.append(f"{minion} is consistent.")
+    # what keeps the file as it is says so itself
+    if not status["current"] and "" not in errors:
         text.append("Its file is an older one; run package_states.refresh.")
     if status["held"]:
         text.append(f"Held by others than package states: {', '.join(status['held'])}.")
@@ -183,6 +190,8 @@ def security(found, newer):
         why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
         parts.append(f"{names.line(key)} {names.line(''.join(there[:1]))}{why}")
     noun = "package lacks a security update" if len(parts) == 1 else None
+    more = f" and {len(parts) - 5} more; see table=False" if parts[5:] else ""
     return (
-        f"{len(parts)} {noun or 'packages lack security updates'}: {', '.join(parts)}."
+        f"{len(parts)} {noun or 'packages lack security updates'}:"
+        f" {', '.join(parts[:5])}{more}."
     )

@@ -2,6 +2,7 @@
 
 import saltext.package_states.model.item as items
 import saltext.package_states.status.rows as statuses
+import saltext.package_states.store.offers as offers
 import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
@@ -71,8 +72,10 @@ def history(opts, name):
     for number, revision, contents, parent, entries, before, *others in rows:
         *assigned, who, why, when = others
         row = {"state": known[number], "author": who, "comment": why, "created": when}
-        if revision is None:
-            kind, target, priority = assigned
+        kind, target, priority = assigned
+        if kind == store.RENAMED:
+            row.update(change="renamed", old=target)
+        elif revision is None:
             change = "unassigned" if priority is None else "assigned"
             row.update(change=change, kind=kind, target=target, priority=priority)
         else:
@@ -96,20 +99,25 @@ def status(service, minion, table=True):
         sources = fleet.sources({minion: one})[minion]
         verdicts, trouble = fleet.possible(one, sources)
         sent = refresh.sent(connection, minion)
-        current = service.is_current(fleet, one)
-    rows = statuses.rows(verdicts, one.platform, sent.packages)
+        current, halt = service.is_current(fleet, one)
+        entries = [verdict.item for verdict in verdicts]
+        unknown = offers.unknown(connection, {minion: one}, entries)
+    rows = statuses.rows(verdicts, one.platform, sent.packages, unknown)
+    for key, exc in trouble.items():
+        there = ", ".join(sent.packages.get(key, {}).get("versions", ()))
+        rows += (
+            statuses.Row(key, "", "", "Undecided", "", "", (), there, False, str(exc)),
+        )
     found = {
         **statuses.summary(minion, rows),
         "platform": one.platform,
         "current": current,
         "refreshed": sent.refreshed,
-        "errors": {key: str(exc) for key, exc in trouble.items()},
+        "errors": {key: str(exc) for key, exc in {**halt, **trouble}.items()},
         "held": statuses.holds(verdicts, sent.packages),
         "security": sent.security,
         "rows": [row._asdict() for row in rows],
     }
     if sent.behind:
         found.update(consistent=None, pending=sent.behind)
-    elif trouble:
-        found["consistent"] = False
     return statuses.people(found, rows) if table else found

@@ -9,7 +9,7 @@ import json
 import saltext.package_states.master.lacking as lacking
 import saltext.package_states.store.tables as tables
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.model import names, version
+from saltext.package_states.model import condition, item, names, version
 
 # of one minion
 REPOSITORIES = 1000
@@ -162,6 +162,25 @@ def offered(connection, minions, keys):
     for package, there in rows:
         found.setdefault(package, []).extend(there)
     return found
+
+
+def unknown(connection, minions, entries):
+    """Return the packages of which no minion has a version that is wanted, or can get one"""
+    wanted = [one for one in entries if one.wanted in item.THERE]
+    keys = [entry.key for entry in wanted]
+    there = offered(connection, list(minions), keys) if keys else None
+    if there is None:
+        return []
+    managers = {minion.platform for minion in minions.values()}
+    return [
+        entry.key
+        for entry in wanted
+        if not any(
+            condition.meets(manager, one, entry.bounds)
+            for manager in managers
+            for one in there.get(entry.key, ())
+        )
+    ]
 
 
 def _are_packages(packages):

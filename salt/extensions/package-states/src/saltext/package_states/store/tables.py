@@ -48,6 +48,8 @@ class Save(NamedTuple):
 
 
 EMPTY = Revision(0, 0, None, "", "", "", ())
+#: The kind of change whose target is the name that a state had before
+RENAMED = "name"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T][0-9]{2}:[0-9]{2})")
 _TOMORROW = "+ interval '1 day'"
 _REVISION = "number, contents, parent, author, comment, created::text, items"
@@ -189,10 +191,16 @@ def state(connection, name):
     """Return a state, or raise NotThere"""
     found = find(connection, name)
     if found is None:
-        raise NotThere(
-            f"There is no package state {name}; see package_states.show, or make it with"
-            f" package_states.set {name}."
+        rows = ask(
+            connection,
+            "SELECT s.name FROM package_states.assignment_change AS c"
+            " JOIN package_states.state AS s ON s.id = c.state_id"
+            f" WHERE c.kind = '{RENAMED}' AND c.target = %s ORDER BY c.id DESC",
+            name,
         )
+        make = f"see package_states.show, or make it with package_states.set {name}"
+        hint = f"it is {rows[0][0]} now" if rows else make
+        raise NotThere(f"There is no package state {name}; {hint}.")
     return found
 
 
@@ -207,7 +215,8 @@ def create(connection, name, own):
     return State(*rows[0])
 
 
-def rename(connection, where, name):
+def rename(connection, where, name, how):
+    """Give a state another name, and write the old one down"""
     if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
@@ -216,6 +225,7 @@ def rename(connection, where, name):
         name,
         where.id,
     )
+    note(connection, where.id, RENAMED, where.name, None, how)
 
 
 def _revision(row):
@@ -245,14 +255,13 @@ def revision(connection, where, number=None):
         return newest(connection, [where.id])[where.id]
     if str(number) == "0":
         return EMPTY
-    rows = []
-    if str(number).isascii() and str(number).isdigit() and len(str(number)) < 10:
-        rows = ask(
-            connection,
-            f"SELECT {_REVISION} FROM package_states.revision WHERE state_id = %s AND number = %s",
-            where.id,
-            int(number),
-        )
+    rows = ask(
+        connection,
+        f"SELECT {_REVISION} FROM package_states.revision"
+        " WHERE state_id = %s AND number::text = %s",
+        where.id,
+        str(number),
+    )
     if not rows:
         raise NotThere(
             f"{where.name} has no such revision; see package_states.history {where.name}."
