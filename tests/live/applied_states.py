@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COMPILER, TASKS = "state_packages", Path(__file__).with_name("tasks")
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
+# what tells whose a hold is when that file was cleaned
+COPY = "/var/lib/salt/package_states.pins"
 Row = tuple[str, ...]
 
 
@@ -76,7 +78,7 @@ class Bench:
 
     def begin(self, package: str, version: str) -> None:
         """Bring a package into a version, or away, whatever is locked."""
-        self.root.run("rm", "-f", PREFERENCES)
+        self.root.run("rm", "-f", PREFERENCES, COPY)
         if version:
             self.root.apt("install", "--allow-downgrades", "--allow-change-held-packages", f"{package}={version}")
         else:

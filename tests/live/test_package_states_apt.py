@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.applied_states import PREFERENCES, Bench, benched
+from tests.live.applied_states import COPY, PREFERENCES, Bench, benched
 from tests.live.apt_root import roots
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def bench(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benc
 def _released(bench: Bench) -> None:
     """Let each test begin without locks and without a package of the repository."""
     there = [name.removesuffix(":all") for name in bench.root.states()]
-    bench.root.run("rm", "-f", PREFERENCES)
+    bench.root.run("rm", "-f", PREFERENCES, COPY)
     if held := bench.root.holds():
         bench.root.run("apt-mark", "unhold", *held)
     if there:
@@ -170,6 +170,15 @@ def test_a_hold_stays_ours_when_its_pins_are_cleaned(bench: Bench, left: str) ->
     bench.root.run("apt-mark", "hold", "sb-tool")
     bench.apply()
     assert bench.root.holds() == ["sb-tool"]
+
+
+def test_a_hold_that_nothing_wants_is_a_change(bench: Bench) -> None:
+    """What is released by a run is among its changes, also if the pins were cleaned before."""
+    bench.begin("sb-tool", "1.2")
+    bench.apply(("sb-tool", "kept"))
+    bench.root.run("rm", PREFERENCES)
+    assert "hold" in str(bench.apply().changed)
+    assert bench.root.holds() == []
 
 
 def test_one_bad_package_among_fifty(bench: Bench) -> None:

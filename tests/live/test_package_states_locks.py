@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.applied_states import PREFERENCES, Bench, benched
+from tests.live.applied_states import COPY, PREFERENCES, Bench, benched
 from tests.live.apt_repository import Package
 from tests.live.apt_root import roots
 
@@ -37,7 +37,7 @@ def bench(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Benc
 def _released(bench: Bench) -> None:
     """Let each test begin without locks and without a package of the repository."""
     there = [name.removesuffix(":all") for name in bench.root.states()]
-    bench.root.run("rm", "-f", PREFERENCES)
+    bench.root.run("rm", "-f", PREFERENCES, COPY)
     if there:
         bench.root.run("dpkg", "--purge", "--force-all", *there)
 

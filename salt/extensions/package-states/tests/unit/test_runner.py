@@ -249,7 +249,7 @@ def test_an_import_names_its_packages():
         edit.installed(None, "web1", None, None, None)
 
 
-def test_what_needs_somebody_comes_first(monkeypatch):
+def test_a_page_is_in_the_order_of_names(monkeypatch):
     rows = [
         ("a", "2026", 1.0, 2, 0, "", 0, None),
         ("b", "2026", 1.0, 2, 1, "x is in conflict", 0, None),
@@ -263,8 +263,8 @@ def test_what_needs_somebody_comes_first(monkeypatch):
     monkeypatch.setattr(page, "members", lambda *_: ["a", "b", "c"])
     monkeypatch.setattr(page.standing, "statuses", lambda *_: rows)
     found = page.page({})
-    assert [row["minion"] for row in found["minions"]] == ["b", "c", "a"]
-    assert found["minions"][0]["error"] == "x is in conflict"
-    assert "pending" not in found["minions"][0]
+    assert [row["minion"] for row in found["minions"]] == ["a", "b", "c"]
+    assert found["minions"][1]["error"] == "x is in conflict"
+    assert "pending" not in found["minions"][1]
     empty = page.table(page.page({}, number=99))
     assert empty.endswith("Page 99 of 1 has no minion.")

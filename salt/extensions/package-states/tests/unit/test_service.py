@@ -377,8 +377,19 @@ def test_a_deleted_state_comes_back_with_its_assignments(states, tables, monkeyp
         (*change, "group", "a", 5, "me", "", "then"),
         (*change, "group", "b", 0, "me", "", "then"),
         (*change, "group", "b", None, "me", "", "later"),
-        (*change, "group", "a", None, "me", "", "now"),
+        *((*change, "group", one, 7, "me", "", "then") for one in ("kept", "gone")),
+        *(
+            (*change, "group", one, None, "me", "", "now")
+            for one in ("a", "kept", "gone")
+        ),
     ]
+    # one was assigned again meanwhile, and one is not there any more
+    there = [(1, "front", "group", "kept", 3)]
+    monkeypatch.setattr(store, "assignments", lambda _: there)
+    labels = {"a": "a", "b": "b", "kept": "kept"}
+    label = SimpleNamespace(label=lambda _, target: labels.get(target))
+    fleet = SimpleNamespace(registry=label, affected=lambda _: {})
+    monkeypatch.setattr(edit, "Fleet", lambda *_: fleet)
     monkeypatch.setattr(store, "changes", lambda _, ids: history if ids else [])
     given = []
     monkeypatch.setattr(store, "assign", lambda _, *one: given.append(one[:4]))

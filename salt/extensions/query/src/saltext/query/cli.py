@@ -158,7 +158,6 @@ class SaltQuery(
             if number:
                 time.sleep(self.options.watch)
                 if not sys.stdout.isatty():
-                    # a pipe gets the titles once
                     self.options.no_headers = True
             code, goes_on = self._once()
             if not goes_on:

@@ -23,7 +23,7 @@ from saltext.package_states.model.item import ABSENT, INSTALLED, KEPT
 
 PREFERENCES = "/etc/apt/preferences.d/00salt-package-states"
 # tells which holds are Salt's own when somebody has cleaned that file
-COPY = os.path.join(journal.FOLDER, "package-states-pins")
+COPY = os.path.join(journal.FOLDER, "package_states.pins")
 STATUS = "/var/lib/dpkg/status"
 LISTS = "/var/lib/apt/lists"
 CACHE = "/var/cache/apt/pkgcache.bin"
@@ -91,11 +91,8 @@ class Apt(Manager):
                 "pins": pins.read(PREFERENCES),
                 "copy": pins.read(COPY),
             }
-            known["record"] = {
-                pin.key: pin.version
-                for pin in known["copy"] + known["pins"]
-                if pin.held
-            }
+            held = [pin for pin in known["copy"] + known["pins"] if pin.held]
+            known["record"] = {pin.key: pin.version for pin in held}
             self.context["package_state.apt"] = known
         return known
 
@@ -437,8 +434,9 @@ class Apt(Manager):
             for key in sorted({*before, *after})
             if before.get(key) != after.get(key)
         }
-        for key in hold:
-            changes.setdefault(key, {"old": "", "new": "hold"})
+        for key in (*hold, *release):
+            there = ("", "hold") if key in hold else ("hold", "")
+            changes.setdefault(key, dict(zip(("old", "new"), there)))
         written = {pins.text(one) for one in (old, self._known()["copy"])}
         if test or not (changes or written != {pins.text(new)}):
             return changes

@@ -51,7 +51,7 @@ def put(service, name, package, wanted, version, save):
     unknown = []
 
     def change(where, current, connection):
-        if package is None and current.number:
+        if package is None and current.items:
             raise InvalidInput(f"{name} is there; say which of its packages to set.")
         minions = Fleet(service.opts, connection).affected(where)
         unknown.extend(offers.unknown(connection, minions, entries))
@@ -136,15 +136,17 @@ def restore(service, name, revision, day, save):
         # what was deleted, in one transaction, lost its assignments as well
         before, gone = {}, bool(old.items and not current.items)
         registry = Fleet(service.opts, connection).registry
+        there = {(one[0], *one[2:4]) for one in store.assignments(connection)}
         for *_, kind, target, priority, _, _, when in store.changes(
             connection, [where.id] if gone else []
         ):
             if priority is not None:
                 before[kind, target] = priority
             elif when == current.created and (kind, target) in before:
-                again = before[kind, target]
-                store.assign(connection, where, kind, target, again, save)
-                assigned.append(f"{kind} {registry.label(kind, target) or target}")
+                label, again = registry.label(kind, target), before[kind, target]
+                if label and (where.id, kind, target) not in there:
+                    store.assign(connection, where, kind, target, again, save)
+                    assigned.append(f"{kind} {label}")
         return old.items
 
     found = service.save(name, change, save, parent=old.number)

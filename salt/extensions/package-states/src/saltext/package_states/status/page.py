@@ -91,8 +91,6 @@ def page(opts, group=None, only=None, number=1, size=100):
     for row in rows:
         counts[row["verdict"]] += 1
     chosen = [row for row in rows if only in (None, row["verdict"])]
-    # those that are consistent, the first verdict, come last
-    chosen.sort(key=lambda row: VERDICTS.index(row["verdict"]) or len(VERDICTS))
     return {
         "counts": {"minions": len(rows), **counts},
         "security": sum("security" in row for row in rows),

@@ -103,13 +103,15 @@ def status(service, minion, table=True):
         entries = [verdict.item for verdict in verdicts]
         unknown = offers.unknown(connection, {minion: one}, entries)
     rows = statuses.rows(verdicts, one.platform, sent.packages, unknown)
-    for key, exc in trouble.items():
+    # without a key, nothing can be decided at all
+    for key, exc in trouble.items() if "" not in trouble else ():
         there = ", ".join(sent.packages.get(key, {}).get("versions", ()))
         rows += (
             statuses.Row(key, "", "", "Undecided", "", "", (), there, False, str(exc)),
         )
     found = {
         **statuses.summary(minion, rows),
+        **({"consistent": False} if trouble else {}),
         "platform": one.platform,
         "current": current,
         "refreshed": sent.refreshed,

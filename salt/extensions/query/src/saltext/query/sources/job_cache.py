@@ -20,8 +20,9 @@ _UTC = datetime.timezone.utc
 # jobs of runners and of the wheel, and Salt's questions about other jobs
 _INTERNAL = re.compile(r"(runner|wheel)\..*|saltutil\.(find_job|running)")
 
-#: The metadata of the jobs of fields that ask minions.
+#: The metadata of the jobs of fields that ask minions, and what these run.
 LIVE = {"query": "live"}
+_ASKED = re.compile(r"test\.ping|status\.\w+|disk\.usage|saltutil\.running")
 
 # where year, month, day, hour, minute, second and microsecond are in a job id
 _PARTS = ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 20))
@@ -45,14 +46,12 @@ def started(jid):
 
 
 def is_internal(load):
-    """Return whether nobody sent a job to minions: it is of a runner, the wheel, a query's
-    fields that ask minions, or Salt itself. It takes ``fun`` and ``kwargs`` of the job.
-    """
+    """Return whether a job is of a runner, the wheel, a query or Salt itself."""
     kwargs, found = load.get("kwargs"), load.get("fun")
-    if isinstance(kwargs, dict) and kwargs.get("metadata") == LIVE:
-        return True
+    is_live = isinstance(kwargs, dict) and kwargs.get("metadata") == LIVE
+    known = _ASKED if is_live else _INTERNAL
     functions = found if isinstance(found, list) else [found]
-    return all(_INTERNAL.fullmatch(str(one)) for one in functions)
+    return bool(found) and all(known.fullmatch(str(one)) for one in functions)
 
 
 def has_failed(result):

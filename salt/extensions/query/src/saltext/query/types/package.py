@@ -1,5 +1,6 @@
 """Packages: what minions have installed, as far as they have told the mine."""
 
+import fnmatch
 import operator
 
 from saltext.query import compare
@@ -61,7 +62,8 @@ def _items(context, names):
         for name, versions in _listed(packages):
             if names is not None and name not in names:
                 continue
-            held = MISSING_NODATA if holds is None else name in holds
+            held = any(fnmatch.fnmatchcase(name, one) for one in holds or ())
+            held = MISSING_NODATA if holds is None else held
             for version in versions:
                 one = Package(context, name, minion, (version, manager, held))
                 if context.filter.holds(one) is not False:
