@@ -64,7 +64,7 @@ def text(value):
     if value is None:
         return ""
     # neither half of a surrogate pair, which msgpack refuses, nor NUL, as PostgreSQL does
-    return str(value).encode(errors="replace").decode().replace("\0", "?")
+    return str(value).encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def errors(settings, kinds, of=""):
