@@ -9,10 +9,12 @@ Example: `nox -s load -- --scenario quick --tree both`, `nox -s tests`, `nox -s 
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,7 @@ ROOT = Path(__file__).parent
 BUILD = ROOT / "build"
 VENV = BUILD / "venv"
 PYTHON = VENV / "bin" / "python"
+PYTEST = (str(PYTHON), "-m", "pytest")
 LOCK = ROOT / "requirements.lock"
 BASE = ROOT / "patches" / "base.txt"
 EXTENSIONS = ROOT / "salt" / "extensions"
@@ -39,6 +42,8 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 STOPPED_WITHIN_S = 60
 # uv trusts whom the system trusts: a proxy may have a certificate of its own; older uv knows the second name
 TRUST = {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
+OLD_NAMES = {"index-url": "UV_INDEX_URL", "extra-index-url": "UV_EXTRA_INDEX_URL"}
+AS_PIP = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "proxy": "ALL_PROXY", "cert": "SSL_CERT_FILE"}
 
 nox.needs_version = ">=2024.4.15"
 nox.options.default_venv_backend = "none"
@@ -57,21 +62,17 @@ def _alone() -> Iterator[None]:
         yield
 
 
-def _digest(*paths: Path) -> str:
-    """Return what a stamp file holds: the digest of the interpreter and of the files that decide."""
+@contextmanager
+def _due(python: Path, step: str, *paths: Path) -> Iterator[bool]:
+    """Tell whether a step of an environment's set-up is due, and note its end: it is once for the same files."""
+    stamp = python.parent.parent / f"{step}.stamp"
     digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
     for path in paths:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _stamped(python: Path, name: str, digest: str) -> bool:
-    stamp = python.parent.parent / f"{name}.stamp"
-    return python.exists() and stamp.exists() and stamp.read_text() == digest
-
-
-def _stamp(python: Path, name: str, digest: str) -> None:
-    (python.parent.parent / f"{name}.stamp").write_text(digest)
+        digest.update(f"{path.relative_to(ROOT)} ".encode() + path.read_bytes())
+    due = not (python.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest())
+    yield due
+    if due:
+        stamp.write_text(digest.hexdigest())
 
 
 def _call(*args: str, stdout: TextIO | int | None = None) -> None:
@@ -100,6 +101,22 @@ def _follow(command: Sequence[str], stdout: TextIO | int | None = None) -> None:
         sys.exit(process.returncode if process.returncode > 0 else 128 - process.returncode)
 
 
+def _as_pip(python: Path) -> dict[str, str]:
+    """Return what pip is configured with in uv's words: a mirror or a certificate may be known to pip alone."""
+    command = [str(python), "-m", "pip", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.findall(r"^(:env:)?\S*?\.(\S+?)=(.*)$", done.stdout, re.MULTILINE)
+    # what the environment says counts more than files
+    said = {name: value for _, name, value in sorted(found, key=lambda one: bool(one[0]))}
+    # values are as Python writes them, and several indexes may stand on several lines
+    known = {name: " ".join(str(ast.literal_eval(said[name])).split()) for name in AS_PIP if name in said}
+    # all indexes count alike for pip as well; the hashes make that safe. Whoever gives uv its own keeps them
+    wanted = {
+        AS_PIP[name]: value for name, value in known.items() if value and OLD_NAMES.get(name, "") not in os.environ
+    }
+    return {"UV_INDEX_STRATEGY": "unsafe-best-match", **wanted}
+
+
 def _install_lock(session: nox.Session, python: Path) -> None:
     """Install every locked package, with uv where it is at hand (10 s) and else with pip (2 min)."""
     common = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", str(LOCK)]
@@ -109,7 +126,7 @@ def _install_lock(session: nox.Session, python: Path) -> None:
     if uv:
         command = [uv, "pip", *common, "--python", str(python)]
         # not in our folder: the overrides of pyproject.toml are for the lock, and would replace versions that it pins
-        env = {**TRUST, **os.environ}
+        env = {**TRUST, **_as_pip(python), **os.environ}
         done = subprocess.run(command, cwd="/", env=env, capture_output=True, text=True, check=False)
         if not done.returncode:
             return
@@ -141,14 +158,13 @@ def _environment(session: nox.Session) -> None:
         session.error("Saltbed needs Linux; run it in a Linux virtual machine or container.")
     if shutil.which("git") is None:
         session.error("git is missing; install it with: apt-get install git (or your system's equivalent).")
-    digest = _digest(LOCK)
-    if not _stamped(PYTHON, "lock", digest):
-        session.log("making build/venv from requirements.lock (once)")
-        shutil.rmtree(VENV, ignore_errors=True)
-        # virtualenv comes with nox, so no system package for ensurepip is needed
-        session.run(sys.executable, "-m", "virtualenv", "--quiet", str(VENV), external=True)
-        _install_lock(session, PYTHON)
-        _stamp(PYTHON, "lock", digest)
+    with _due(PYTHON, "lock", LOCK) as due:
+        if due:
+            session.log("making build/venv from requirements.lock (once)")
+            shutil.rmtree(VENV, ignore_errors=True)
+            # virtualenv comes with nox, so no system package for ensurepip is needed
+            session.run(sys.executable, "-m", "virtualenv", "--quiet", str(VENV), external=True)
+            _install_lock(session, PYTHON)
 
 
 def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
@@ -160,8 +176,7 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
     quietly = ("--quiet", "--keep-edits")
     with _alone():
         _environment(session)
-        made = (ROOT / "salt" / "salt" / "version.py").exists()
-        if not made:
+        if not (ROOT / "salt" / "salt" / "version.py").exists():
             session.log("making salt/ and build/stock from Salt's source distribution and patches/ (once)")
         # what the session itself prints may be for a machine
         _call("patches", "apply", *(quietly if asked is None else asked), stdout=sys.stderr if asked is None else None)
@@ -169,17 +184,21 @@ def _setup(session: nox.Session, asked: Sequence[str] | None = None) -> None:
 
 
 def _install_salt(session: nox.Session, python: Path) -> None:
-    """Install the patched tree, editable, and the extensions."""
-    digest = _digest(LOCK, BASE)
-    if not _stamped(python, "salt", digest):
-        # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
-        compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
-        # setuptools says at length that compat mode may go one day
-        quiet = {"PYTHONWARNINGS": "ignore"}
-        install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *compat]
-        session.run(str(python), *install, env=quiet, external=True)
-        _stamp(python, "salt", digest)
-    _install_wheels(session, python)
+    """Install the patched tree, editable, and the extensions beside it, as whoever uses them does."""
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
+    with _due(python, "salt", LOCK, BASE) as due:
+        if due:
+            # compat mode: the default makes `import salt` from here find our folder salt/ as an empty namespace
+            compat = ["--config-settings", "editable_mode=compat", "--editable", "salt"]
+            # setuptools says at length that compat mode may go one day
+            quiet = {"PYTHONWARNINGS": "ignore"}
+            session.run(*install, "--no-build-isolation", *compat, env=quiet, external=True)
+    with _due(python, "wheels", LOCK, *_sources()) as due:
+        if due:
+            # set-up goes on where only the npm registry cannot be reached
+            _call("patches", "wheels", "--offline", stdout=subprocess.DEVNULL)
+            wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
+            session.run(*install, "--no-index", "--force-reinstall", *wheels, external=True)
 
 
 def _sources() -> list[Path]:
@@ -188,21 +207,6 @@ def _sources() -> list[Path]:
     every = (path for end in ("py", "sql", "html", "css", "js") for path in EXTENSIONS.rglob(f"*.{end}"))
     found = [path for path in every if "tests" not in path.relative_to(EXTENSIONS).parts]
     return sorted([*found, *(path for name in names for path in EXTENSIONS.glob(f"*/{name}"))])
-
-
-def _install_wheels(session: nox.Session, python: Path) -> None:
-    """Build the extensions and install them beside Salt, as whoever uses them does."""
-    sources = _sources()
-    listed = " ".join(str(path.relative_to(ROOT)) for path in sources)
-    digest = hashlib.sha256(f"{listed} {_digest(LOCK, *sources)}".encode()).hexdigest()
-    if _stamped(python, "wheels", digest):
-        return
-    # set-up goes on where only the npm registry cannot be reached
-    _call("patches", "wheels", "--offline", stdout=subprocess.DEVNULL)
-    wheels = sorted(map(str, (BUILD / "wheels").glob("*.whl")))
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--force-reinstall", *wheels]
-    session.run(str(python), *install, external=True)
-    _stamp(python, "wheels", digest)
 
 
 def _linters(session: nox.Session) -> Path:
@@ -216,23 +220,18 @@ def _linters(session: nox.Session) -> Path:
     oldest = ".".join(map(str, OLDEST))
     python = BUILD / "linters" / "bin" / "python"
     with _alone():
-        digest = _digest(LOCK)
-        if not _stamped(python, "lock", digest):
-            session.log(f"making build/linters: the linters run on Python {oldest} (once)")
-            venv = [str(VENV / "bin" / "uv"), "venv", "--quiet", "--clear", "--seed", "--python", oldest]
-            done = subprocess.run([*venv, str(BUILD / "linters")], env={**TRUST, **os.environ}, check=False)
-            if done.returncode:
-                session.error(f"The linters run on Python {oldest}, which uv did not find: install it, then try again.")
-            _install_lock(session, python)
-            _stamp(python, "lock", digest)
+        with _due(python, "lock", LOCK) as due:
+            if due:
+                session.log(f"making build/linters: the linters run on Python {oldest} (once)")
+                venv = [str(VENV / "bin" / "uv"), "venv", "--quiet", "--clear", "--seed", "--python", oldest]
+                done = subprocess.run([*venv, str(BUILD / "linters")], env={**TRUST, **os.environ}, check=False)
+                if done.returncode:
+                    session.error(
+                        f"The linters run on Python {oldest}, which uv did not find: install it, then try again."
+                    )
+                _install_lock(session, python)
         _install_salt(session, python)
     return python
-
-
-def _module(session: nox.Session, *args: str) -> None:
-    """Run one of our commands on the tree, with the session's arguments."""
-    _setup(session)
-    _call(*args, *session.posargs)
 
 
 # --- the tree and its patches ------------------------------------------------------------------------------------
@@ -253,46 +252,36 @@ def save(session: nox.Session) -> None:
     _call("patches", "save", *session.posargs)
 
 
-@nox.session
-def check(session: nox.Session) -> None:
-    """Check the patch set, or try it on other releases: nox -s check -- --base 3006.30 --tests."""
-    _module(session, "patches", "check")
+# session: the command that gets what stands after `--`, and what `nox --list` says of it
+COMMANDS = {
+    "check": ("patches check", "Check the patch set, or what is kept for a release: nox -s check -- --base 3006.30."),
+    "submit": ("patches submit", "Make branch and text of a pull request: nox -s submit -- TOPIC --number 68123."),
+    "bump": ("patches bump", "Move the patches to another release of Salt: nox -s bump -- VERSION."),
+    "keep": ("patches keep", "Keep topics for another release of Salt: nox -s keep -- 3006.30 load-all."),
+    "export": ("patches export", "Write full patches and their series, for distributions: nox -s export -- [TOPIC]."),
+    "wheels": ("patches wheels", "Build the Salt extensions into build/wheels/, the same bytes each time."),
+    "report": ("harness report", "Write the report of a run again: nox -s report -- [RUN]."),
+    "bench": ("benchmarks", "Run one benchmark of a feature: nox -s bench -- NAME."),
+    "zoo": ("harness.zoo", "Run bugs of Salt on several releases: nox -s zoo -- 61656 --salt 3008.5,patched."),
+    "results": ("benchmarks.results", "Write docs/results.md from docs/evidence: nox -s results -- --collect."),
+    "campaign": ("benchmarks.campaign", "Measure all that docs/results.md shows: nox -s campaign -- --list."),
+    "upstream": ("patches suite wider", "Run a wide set of Salt's own tests on the patched tree (about 5 minutes)."),
+}
 
 
-@nox.session
-def submit(session: nox.Session) -> None:
-    """Make the branch and the text of a pull request: nox -s submit -- TOPIC --number 68123."""
-    _module(session, "patches", "submit")
+def _add(name: str, command: str, about: str) -> None:
+    """Add a session that runs one of our commands with the session's arguments."""
+
+    def run(session: nox.Session) -> None:
+        _setup(session)
+        _call(*command.split(), *session.posargs)
+
+    run.__doc__ = about
+    nox.session(name=name)(run)
 
 
-@nox.session
-def bump(session: nox.Session) -> None:
-    """Move the patches to another release of Salt: nox -s bump -- VERSION."""
-    _module(session, "patches", "bump")
-
-
-@nox.session
-def keep(session: nox.Session) -> None:
-    """Keep topics for another release of Salt: nox -s keep -- 3006.30 load-all."""
-    _module(session, "patches", "keep")
-
-
-@nox.session
-def export(session: nox.Session) -> None:
-    """Write full patches and their series, for distributions: nox -s export -- [TOPIC]."""
-    _module(session, "patches", "export")
-
-
-@nox.session
-def wheels(session: nox.Session) -> None:
-    """Build the Salt extensions into build/wheels/, the same bytes each time."""
-    _module(session, "patches", "wheels")
-
-
-@nox.session
-def drop(session: nox.Session) -> None:
-    """Take a topic out of the patch set, with its new files: nox -s drop -- TOPIC."""
-    _module(session, "patches", "drop")
+for _name, _entry in COMMANDS.items():
+    _add(_name, *_entry)
 
 
 # --- the bed -----------------------------------------------------------------------------------------------------
@@ -320,46 +309,12 @@ def load(session: nox.Session) -> None:
 
 
 @nox.session
-def report(session: nox.Session) -> None:
-    """Write the report of a run again: nox -s report -- [RUN]."""
-    _module(session, "harness", "report")
-
-
-@nox.session
-def bench(session: nox.Session) -> None:
-    """Run one benchmark of a feature: nox -s bench -- NAME."""
-    _module(session, "benchmarks")
-
-
-@nox.session
-def zoo(session: nox.Session) -> None:
-    """Run bugs of Salt under load, each on several releases: nox -s zoo -- 61656 --salt 3008.5,patched."""
-    _module(session, "harness.zoo")
-
-
-@nox.session
-def results(session: nox.Session) -> None:
-    """Write docs/results.md, and figures in other pages, from docs/evidence: nox -s results -- --collect."""
-    _module(session, "benchmarks.results")
-
-
-@nox.session
-def campaign(session: nox.Session) -> None:
-    """Measure all that docs/results.md tells of, one after the other: nox -s campaign -- --list."""
-    _module(session, "benchmarks.campaign")
-
-
-@nox.session
 def architecture(session: nox.Session) -> None:
     """Draw docs/architecture.svg from the imports."""
     _follow([sys.executable, "tests/architecture.py", *session.posargs])
 
 
 # --- tests -------------------------------------------------------------------------------------------------------
-
-
-def _pytest(session: nox.Session, *args: str) -> None:
-    session.run(str(PYTHON), "-m", "pytest", *args, external=True)
 
 
 def _ruff() -> list[list[str]]:
@@ -396,7 +351,7 @@ def types(session: nox.Session) -> None:
 def units(session: nox.Session) -> None:
     """Run the unit tests: no master, no database."""
     _setup(session)
-    _pytest(session, "-n", "2", "-m", "not live", *(session.posargs or ["tests"]))
+    session.run(*PYTEST, "-n", "2", "-m", "not live", *(session.posargs or ["tests"]), external=True)
 
 
 def _extensions(posargs: Sequence[str]) -> list[list[str]]:
@@ -407,7 +362,7 @@ def _extensions(posargs: Sequence[str]) -> list[list[str]]:
         one: [word for word in posargs if one in Path(word.partition("::")[0]).absolute().parents] for one in folders
     }
     paths = {word for words in named.values() for word in words}
-    common = [str(PYTHON), "-m", "pytest", "-n", "2", *(word for word in posargs if word not in paths)]
+    common = [*PYTEST, "-n", "2", *(word for word in posargs if word not in paths)]
     return [
         [*common, "-c", str(one / "pyproject.toml"), "--rootdir", str(one), *(named[one] or [str(one / "tests")])]
         for one in folders
@@ -439,7 +394,7 @@ def _quick(changed: set[str]) -> list[list[str]]:
     folders = [f"tests/unit/{name}" for name in [*packages, "docs"]]
     # the tests beside the packages' folders: structure, sessions, commands
     beside = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "unit").glob("test_*.py"))
-    command = [str(PYTHON), "-m", "pytest", "-q", "-n", "2", "-m", "not live and not slow", *folders, *beside]
+    command = [*PYTEST, "-q", "-n", "2", "-m", "not live and not slow", *folders, *beside]
     extensions = {"/".join(path.parts[:3]) for path in paths if path.parts[:2] == ("salt", "extensions")}
     return [command, *(_extensions([f"{one}/tests" for one in sorted(extensions)]) if extensions else [])]
 
@@ -469,19 +424,13 @@ def extensions(session: nox.Session) -> None:
 def live(session: nox.Session) -> None:
     """Run the live tests: a real master, a real PostgreSQL, simulated and real minions."""
     _setup(session)
-    _pytest(session, "-m", "live", *(session.posargs or ["tests"]))
+    session.run(*PYTEST, "-m", "live", *(session.posargs or ["tests"]), external=True)
 
 
 @nox.session
 def pythons(session: nox.Session) -> None:
     """Set up, run the units and a quick load with every Python that is found: nox -s pythons -- --help."""
     _follow([sys.executable, "tests/newcomer.py", "pythons", *session.posargs])
-
-
-@nox.session
-def upstream(session: nox.Session) -> None:
-    """Run a wide set of Salt's own tests against the patched tree (about 5 minutes)."""
-    _module(session, "patches", "suite", "wider")
 
 
 @nox.session

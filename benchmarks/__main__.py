@@ -42,9 +42,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minions", type=_count, help="size of the fleet or of the data")
     parser.add_argument("--rounds", type=_count, help="number of interleaved pairs")
     parser.add_argument("--output", type=Path, default=Path("build/bench"), help="folder of NAME.json (build/bench)")
-    parser.add_argument(
-        "--profile", action="store_true", help="write profiles of the master's processes below profiles/ too (py-spy)"
-    )
     parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
     return parser
 
@@ -73,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> Measurement:
         raise UnknownBenchmark(f"There is no benchmark {arguments.name!r}; choose one of {known}.")
     benchmark = BENCHMARKS[arguments.name]
     minions, rounds = arguments.minions or benchmark.minions, arguments.rounds or benchmark.rounds
-    options = Options(minions, rounds, _progress, arguments.output, arguments.profile)
+    options = Options(minions, rounds, _progress)
     date, machine, own = datetime.now(UTC), here(), benchmark.own()
     return Measurement(benchmark, options, benchmark.run(options), date, machine, own)
 

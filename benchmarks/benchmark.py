@@ -1,9 +1,7 @@
 """A benchmark: its name, its figures, and the function that takes the samples.
 
-BenchmarkError          exit 3: the benchmark could not be run to its end
-├── DamagedFile         exit 3: a file of figures is broken or of another format
-├── UnknownBenchmark    exit 2: no benchmark has that name
-└── UnknownFigure       exit 3: a page names a figure that is none
+BenchmarkError          exit 3: a benchmark could not be run to its end, or its file or a page is wrong
+└── UnknownBenchmark    exit 2: no benchmark has that name
 
 The results' page is made of these files, so the format has a version: 3 has `name`, `about`, `command`, `date` (UTC),
 `minions`, `rounds`, `own` (the hash of the benchmark's own files), `machine`, `versions`, `git`, `trees`, and
@@ -14,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,23 +27,15 @@ if TYPE_CHECKING:
 
 
 class BenchmarkError(Exception):
-    """A benchmark could not be run to its end; the message is one sentence that says what to do next."""
+    """A benchmark could not be run, or its file or a page is wrong; the message says in a sentence what to do next."""
 
     exit_code = 3
-
-
-class DamagedFile(BenchmarkError):  # noqa: N818 - it names what is wrong
-    """A file of figures is broken, of another format, or of nothing that is known."""
 
 
 class UnknownBenchmark(BenchmarkError):  # noqa: N818 - it names what is wrong
     """No benchmark has the name that was asked for."""
 
     exit_code = 2
-
-
-class UnknownFigure(BenchmarkError):  # noqa: N818 - it names what is wrong
-    """A page names a figure that no benchmark and no scenario has."""
 
 
 def _silent(done: int, total: int) -> None:
@@ -61,10 +52,6 @@ class Options:
     rounds: int
     # told after each turn: how many are done, and how many there are
     progress: Callable[[int, int], None] = _silent
-    # the folder for what a benchmark writes beside its file
-    output: Path = Path("build/bench")
-    # whether profiles of the processes are wanted too, from those benchmarks that can write them
-    profile: bool = False
 
 
 Statistic = Literal["median", "p95", "p99", "max", "min"]
@@ -106,7 +93,7 @@ class Figure:
 
     `key` names it in files and stays when the words change. `what` says what was measured, in at most 60 characters;
     `{minions}` in it is the size that was asked for. `unit` is "" for a count. `statistic` is what the samples are
-    condensed to. `missed` says why the aim is not met, for the page, as long as it is not.
+    condensed to.
     """
 
     key: str
@@ -114,7 +101,6 @@ class Figure:
     unit: str = ""
     statistic: Statistic = "median"
     aim: Aim | None = None
-    missed: str = ""
 
     def title(self, minions: int) -> str:
         """Return what was measured, with the size that it was measured with."""
@@ -135,7 +121,8 @@ class Samples:
 def document(figure: Figure, samples: Samples, minions: int) -> dict[str, Any]:
     """Return a figure as it stands in a file, its spread and its verdict computed from the samples.
 
-    Raises BenchmarkError if there are no samples of ours.
+    Raises:
+        BenchmarkError: if there are no samples of ours.
     """
     if not samples.ours:
         raise BenchmarkError(f"The figure {figure.key} has no samples; this is a fault of the benchmark.")
@@ -168,11 +155,8 @@ def condense(statistic: Statistic, values: Sequence[float]) -> float | None:
         return None
     if statistic == "median":
         return median(values)
-    return percentile(values, {"p95": 0.95, "p99": 0.99, "max": 1.0, "min": 0.0}[statistic])
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the smallest value that so large a share of a series does not exceed."""
+    share = {"p95": 0.95, "p99": 0.99, "max": 1.0, "min": 0.0}[statistic]
+    # the smallest value that so large a share does not exceed
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
@@ -288,16 +272,17 @@ class Benchmark:
     rounds: int
     # what it takes with these on a quiet machine of two cores
     minutes: float
+    # those of salt/extensions that it measures, beside Salt itself
+    extensions: tuple[str, ...] = ()
 
     def own(self) -> str:
-        """Return the hash of the benchmark's own files: its module, and what that runs inside Salt."""
-        # a partial is what its function is
-        name = getattr(self.run, "func", self.run).__module__.rpartition(".")[2]
+        """Return the hash of the benchmark's own files: its module, and the tasks that this names."""
         here = Path(__file__).parent
-        total = hashlib.sha256()
-        for path in sorted([here / f"{name}.py", *here.glob(f"tasks/{name}.*")]):
-            total.update(path.read_bytes())
-        return total.hexdigest()
+        module = (here / f"{self.run.__module__.rpartition('.')[2]}.py").read_bytes()
+        tasks = sorted(set(re.findall(rb"benchmarks\.tasks\.(\w+)", module)))
+        return hashlib.sha256(
+            b"".join([module, *((here / "tasks" / f"{name.decode()}.py").read_bytes() for name in tasks)])
+        ).hexdigest()
 
     def command(self, minions: int, rounds: int) -> str:
         """Return what a person types to run it with so many minions and rounds."""

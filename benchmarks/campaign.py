@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 try:
     from benchmarks.benchmark import BenchmarkError
+    from benchmarks.registry import subjects
     from benchmarks.results import __main__ as results
     from benchmarks.results import evidence
     from benchmarks.results.page import BUSY, COSTS, DOUBTED, OLDER, QUESTIONS
-    from benchmarks.results.subjects import subjects
     from evil_minions import pipe
     from harness.paths import ROOT
 except ModuleNotFoundError as error:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from benchmarks.results.subjects import Subject
+    from benchmarks.registry import Subject
 
 # of all cores: with more load from others, times say little
 LOADED = 0.25
@@ -61,7 +61,8 @@ def wanted(every: Sequence[Subject], only: Sequence[str] | None, docs: Path, *, 
 
     Evidence from a busy machine counts with `busy` alone.
 
-    Raises BenchmarkError if a name is none, or if a file of evidence is damaged.
+    Raises:
+        BenchmarkError: if a name is none, or if a file of evidence is damaged.
     """
     unknown = set(only or ()) - {one.name for one in every}
     if unknown:

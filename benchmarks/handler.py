@@ -29,15 +29,15 @@ FEW = 10
 EVENTS_PER_S = 5000
 FEED_S = 60
 LIMITS = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
-
-
 # times are CPU time, but for `submit`, which waits for a socket
-DECIDE = Figure("decide", "decision and leases, {minions} targets, p99", "ms", "p99", at_most(5))
-RULED = Figure("rules", f"decision with {RULES:,} rules by function, p99", "ms", "p99", at_most(10))
-TARGETED = Figure("rules-target", f"decision with {RULES:,} rules by target, p99", "ms", "p99", at_most(10))
-RELEASE = Figure("release", "end of {minions} leases, p99", "ms", "p99", at_most(5))
-SUBMIT = Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99")
-SUBMIT_MANY = Figure("submit-many", f"place and submission, {MANY:,} targets, longest", "ms", "max")
+PARTS = (
+    Figure("decide", "decision and leases, {minions} targets, p99", "ms", "p99", at_most(5)),
+    Figure("rules", f"decision with {RULES:,} rules by function, p99", "ms", "p99", at_most(10)),
+    Figure("rules-target", f"decision with {RULES:,} rules by target, p99", "ms", "p99", at_most(10)),
+    Figure("release", "end of {minions} leases, p99", "ms", "p99", at_most(5)),
+    Figure("submit", "place and submission, {minions} targets, p99", "ms", "p99"),
+    Figure("submit-many", f"place and submission, {MANY:,} targets, longest", "ms", "max"),
+)
 LATE = Figure("submit-many-late", f"of {MANY_ROUNDS} such, not answered in time", aim=exactly(0))
 QUEUE = Figure("queue", f"{QUEUED:,} queued jobs of {{minions}} targets", "MB", aim=at_most(20))
 START = Figure("start", f"start with {QUEUED:,} queued jobs of {{minions}} targets", "s", aim=at_most(10))
@@ -48,15 +48,6 @@ CORES = Figure("feed-cores", f"the handler's CPU, {EVENTS_PER_S:,} events a seco
 BUS = Figure("feed-bus", f"the event bus's CPU, {EVENTS_PER_S:,} events a second", "cores")
 PUBLISH_FEW = Figure("publish-few", f"publication on an idle master, {FEW} keys", "ms")
 PUBLISH = Figure("publish", "publication on an idle master, {minions} keys", "ms")
-PARTS = {
-    "decide": DECIDE,
-    "rules": RULED,
-    "rules-target": TARGETED,
-    "release": RELEASE,
-    "submit": SUBMIT,
-    "submit-many": SUBMIT_MANY,
-    "hear": HEAR,
-}
 
 
 def run(options: Options) -> dict[Figure, Samples]:
@@ -68,14 +59,15 @@ def run(options: Options) -> dict[Figure, Samples]:
         many = parts.run("submit", MANY, MANY_ROUNDS)[1]
         seconds["submit-many"] = many["seconds"]
         queued = parts.run("queue", options.minions, QUEUED)[1]
-        seconds["hear"] = parts.run("hear", options.minions, options.rounds)[1]
-    with SaltProcess("patched", "benchmarks.tasks.handler_bus", {}) as bus:
-        heard = bus.run(EVENTS_PER_S, FEED_S)[1]
+        returned = parts.run("hear", options.minions, options.rounds)[1]
+    with SaltProcess("patched", "benchmarks.tasks.handler", {}) as bus:
+        heard = bus.run("feed", EVENTS_PER_S, FEED_S)[1]
     return {
-        **{figure: Samples([one * 1000 for one in seconds[name]]) for name, figure in PARTS.items()},
+        **{figure: Samples([one * 1000 for one in seconds[figure.key]]) for figure in PARTS},
         LATE: Samples([many["late"]]),
         QUEUE: Samples([queued["grown"]]),
         START: Samples([queued["start"]]),
+        HEAR: Samples([one * 1000 for one in returned]),
         LOST: Samples([EVENTS_PER_S * FEED_S - heard["heard"]]),
         LAG: Samples(heard["lags"]),
         CORES: Samples([heard["cpu"] / FEED_S]),
@@ -90,18 +82,15 @@ def _publications(keys: int, options: Options) -> Samples:
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         contenders = {}
         for tree, limits in (("stock", {}), ("patched", LIMITS)):
-            settings = BedSettings(
-                tree=TREES[tree],
-                folder=Path(folder) / tree,
-                master_options=limits,
-                pillar="none",
-                postgres="none",
-                api=None,
+            place = Path(folder) / tree
+            bed = stack.enter_context(
+                Bed(BedSettings(TREES[tree], place, master_options=limits, pillar="none", postgres="none", api=None))
             )
-            bed = stack.enter_context(Bed(settings))
-            _accept(bed.master.pki_dir, keys)
-            config = {"config": str(bed.master.config_dir / "master")}
-            contender = stack.enter_context(SaltProcess(tree, "benchmarks.tasks.publish", config))
+            # all of them the master's own
+            for number in range(keys):
+                shutil.copy(bed.master.pki_dir / "master.pub", bed.master.pki_dir / "minions" / f"minion-{number:05d}")
+            call = {"what": "publish", "config": str(bed.master.config_dir / "master")}
+            contender = stack.enter_context(SaltProcess(tree, "benchmarks.tasks.calls", call))
             contenders[tree] = partial(_publish, contender)
         found = interleave(contenders, options)
         return Samples(found["patched"], found["stock"])
@@ -114,34 +103,11 @@ def _publish(contender: SaltProcess, _turn: int) -> float:
     return seconds * 1000
 
 
-def _accept(pki: Path, count: int) -> None:
-    """Accept so many keys, all of them the master's own."""
-    for number in range(count):
-        shutil.copy(pki / "master.pub", pki / "minions" / f"minion-{number:05d}")
-
-
 HANDLER = Benchmark(
     name="handler",
     about="job handler: its parts, and publications on an idle master",
     run=run,
-    figures=(
-        DECIDE,
-        RULED,
-        TARGETED,
-        RELEASE,
-        SUBMIT,
-        SUBMIT_MANY,
-        LATE,
-        QUEUE,
-        START,
-        HEAR,
-        LOST,
-        LAG,
-        CORES,
-        BUS,
-        PUBLISH_FEW,
-        PUBLISH,
-    ),
+    figures=(*PARTS, LATE, QUEUE, START, HEAR, LOST, LAG, CORES, BUS, PUBLISH_FEW, PUBLISH),
     minions=10_000,
     rounds=40,
     minutes=4,

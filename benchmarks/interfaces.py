@@ -15,11 +15,7 @@ from harness.saltprocess.process import SaltProcess
 if TYPE_CHECKING:
     from benchmarks.benchmark import Options
 
-VARIANTS = {
-    "stock": ("stock", False),
-    "off": ("patched", False),
-    "on": ("patched", True),
-}
+VARIANTS = {"stock": ("stock", False), "off": ("patched", False), "on": ("patched", True)}
 # a function of the interface that does next to nothing itself
 FUNCTION = "pkg.normalize_name"
 # one that the interface has and apt lacks, one that it does not have
@@ -34,20 +30,14 @@ WHAT = {
 }
 UNITS = {"all": ("ms", 1000.0), "pkg": ("ms", 1000.0), "calls": ("us", 1e6 / CALLS), "misses": ("us", 1e6 / CALLS)}
 AIMS = {("all", "off"): at_most(1.03, of="ratio"), ("all", "on"): at_most(1.01, of="ratio")}
-MODES = ("off", "on")
-
-
-def _base(mode: str) -> str:
-    """Return what a mode is compared with: off with stock, and the other with off."""
-    return "stock" if mode == "off" else "off"
+# mode: what it is compared with
+MODES = {"off": "stock", "on": "off"}
 
 
 FIGURES = {
-    (what, mode): Figure(
-        f"{what}-{mode}", f"{words}, {mode} / {_base(mode)}", UNITS[what][0], aim=AIMS.get((what, mode))
-    )
+    (what, mode): Figure(f"{what}-{mode}", f"{words}, {mode} / {beside}", UNITS[what][0], aim=AIMS.get((what, mode)))
     for what, words in WHAT.items()
-    for mode in MODES
+    for mode, beside in MODES.items()
 }
 MORE = Figure("pkg-more", "pkg alone, off: more than stock", "ms", aim=at_most(2))
 MISS = Figure("misses-more", "a missed look-up, on: more than off", "us", aim=at_most(2))
@@ -58,11 +48,14 @@ def run(options: Options) -> dict[Figure, Samples]:
     # the first turn writes the byte code
     found = interleave({name: partial(_sample, name) for name in VARIANTS}, options, warm=1)
     for turn in zip(*found.values(), strict=True):
-        _compare({name: int(one["functions"]) for name, one in zip(found, turn, strict=True)})
+        counts = {name: int(one["functions"]) for name, one in zip(found, turn, strict=True)}
+        # on, no second module of a virtual name fills the gaps of the first one
+        if not counts["on"] <= counts["off"] >= counts["stock"]:
+            raise BenchmarkError(f"The modes load wrong numbers of functions: {counts}; on adds none, off loses none.")
     samples = {}
     for (what, mode), figure in FIGURES.items():
         factor = UNITS[what][1]
-        mine, theirs = ([one[what] * factor for one in found[name]] for name in (mode, _base(mode)))
+        mine, theirs = ([one[what] * factor for one in found[name]] for name in (mode, MODES[mode]))
         samples[figure] = Samples(mine, theirs)
     pairs = zip(found["off"], found["stock"], strict=True)
     samples[MORE] = Samples([(mine["pkg"] - theirs["pkg"]) * 1000 for mine, theirs in pairs])
@@ -74,19 +67,14 @@ def run(options: Options) -> dict[Figure, Samples]:
 def _sample(name: str, _turn: int) -> dict[str, float]:
     """Take one sample of everything in new processes: CPU seconds, and how many functions there are."""
     tree, mode = VARIANTS[name]
-    with SaltProcess(tree, "benchmarks.tasks.interfaces", {"smi": mode}) as contender:
+    settings = {"what": "modules", "smi": mode}
+    with SaltProcess(tree, "benchmarks.tasks.calls", settings) as contender:
         package = contender.run("function", FUNCTION)[1][0]
         calls = contender.run("calls", FUNCTION, CALLS)[1][0]
-    with SaltProcess(tree, "benchmarks.tasks.interfaces", {"smi": mode}) as contender:
+    with SaltProcess(tree, "benchmarks.tasks.calls", settings) as contender:
         seconds, count = contender.run("everything")[1]
         misses = contender.run("misses", LACKED, CALLS // len(LACKED))[1][0]
     return {"pkg": package, "calls": calls, "all": seconds, "misses": misses, "functions": count}
-
-
-def _compare(counts: dict[str, int]) -> None:
-    # on, no second module of a virtual name fills the gaps of the first one
-    if not counts["on"] <= counts["off"] >= counts["stock"]:
-        raise BenchmarkError(f"The modes load wrong numbers of functions: {counts}; on adds none, off loses none.")
 
 
 INTERFACES = Benchmark(

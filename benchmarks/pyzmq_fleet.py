@@ -2,7 +2,7 @@
 
 One process, one event loop, a REQ and a SUB socket for each minion. They sign in and answer `test.ping` with the same
 messages, packed and opened by evil_minions' own code; what they lack (pillars, events, retries, other functions) can
-only make them smaller and faster. Run by `benchmarks.density`, which reads the answers to its lines.
+only make them smaller and faster. Run by `benchmarks.fleet`, which asks for its state.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import gc
-import json
 import os
 import resource
+import socket
 import sys
 import time
 from pathlib import Path
@@ -22,7 +22,7 @@ import zmq
 import zmq.asyncio
 from zmq.constants import ContextOption, SocketOption, SocketType
 
-from evil_minions import CryptoError, MasterKey, MinionKey, auth, decrypt, envelope, load_pool
+from evil_minions import AsyncLine, CryptoError, MasterKey, MinionKey, auth, decrypt, envelope, load_pool
 
 if TYPE_CHECKING:
     from zmq.asyncio import Socket
@@ -61,13 +61,15 @@ class PyzmqFleet:
         self.opened: dict[bytes, Load] = {}
         self.ready = self.returns = 0
 
-    async def run(self) -> None:
-        """Answer the benchmark line by line until it hangs up."""
+    async def run(self, line: AsyncLine) -> None:
+        """Answer the benchmark until it hangs up."""
         base = rss_kb()
         minions = [asyncio.create_task(self.minion(number)) for number in range(self.minions)]
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        while await reader.readline():
+        while True:
+            try:
+                await line.receive()
+            except ConnectionError:
+                return
             for task in minions:
                 if task.done():
                     task.result()
@@ -79,7 +81,7 @@ class PyzmqFleet:
                 "kb_per_minion": (rss_kb() - base) / self.minions,
                 "descriptors": descriptors(),
             }
-            print(json.dumps(state), flush=True)
+            await line.send(state)
 
     async def minion(self, number: int) -> None:
         """Live the life of one minion."""
@@ -124,12 +126,13 @@ class PyzmqFleet:
         self.returns += 1
 
 
-async def main(port: int, minions: int, folder: Path, word_file: Path) -> None:
+async def main(descriptor: str, port: str, minions: str, folder: str, word_file: str) -> None:
     """Run the fleet."""
-    await PyzmqFleet(port, minions, folder, word_file).run()
+    line = await AsyncLine.over(socket.socket(fileno=int(descriptor)))
+    await PyzmqFleet(int(port), int(minions), Path(folder), Path(word_file)).run(line)
 
 
 if __name__ == "__main__":
     _, HARD = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (HARD, HARD))
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), *map(Path, sys.argv[3:])))
+    asyncio.run(main(*sys.argv[1:]))

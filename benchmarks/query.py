@@ -94,4 +94,5 @@ QUERY = Benchmark(
     minions=10_000,
     rounds=5,
     minutes=5,
+    extensions=("query",),
 )

@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from benchmarks import profile
+import psutil
+
 from benchmarks.benchmark import Benchmark, BenchmarkError, Figure, Samples, at_least, at_most, interleave
 from harness.bed import Bed, BedSettings
 from harness.paths import TREES
 from harness.saltprocess.patched import Pump
+from harness.samples.monitor import title_role
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Iterator
 
     from benchmarks.benchmark import Options
 
 PUBLISH_S = 300.0
 SETTLE_S = 0.5
 SETTLED_CPU_S = 0.05
-PROFILED_ROUNDS = 5
 HANDLER = {"rate_limiting": {"criteria": "capacity", "max_minion_jobs": 10**6}}
 ROLES = {
     "workers": "MWorker",
@@ -50,49 +52,31 @@ MORE = Figure("handler", "CPU more for a return with the job handler on", "ms", 
 RATE = Figure("rate", "returns per second of the master's CPU", "/s", aim=at_least(830))
 
 
+@dataclass(frozen=True)
 class Master:
-    """One master under measurement and the minions that return to it; a context manager."""
+    """One master under measurement and the minions that return to it."""
 
-    def __init__(self, name: str, tree: str, limits: dict[str, Any], folder: Path, options: Options) -> None:
-        """Take the settings; nothing is started before the context is entered."""
-        self.name = name
-        self.options = options
-        self._stack = ExitStack()
-        self.bed = Bed(
-            BedSettings(
-                tree=TREES[tree],
-                folder=folder / name,
-                master_options=limits,
-                pillar="none",
-                postgres="none",
-                api=None,
-            )
+    name: str
+    minions: int
+    bed: Bed
+    pump: Pump
+
+    @classmethod
+    @contextmanager
+    def started(cls, name: str, tree: str, limits: dict[str, Any], folder: Path, minions: int) -> Iterator[Self]:
+        """Start the master, then the pump; stop both in the end."""
+        settings = BedSettings(
+            TREES[tree], folder / name, master_options=limits, pillar="none", postgres="none", api=None
         )
-
-    def __enter__(self) -> Self:
-        """Start the master, then the pump."""
-        with ExitStack() as stack:
-            stack.enter_context(self.bed)
-            self._pump = stack.enter_context(Pump(self.bed, self.options.minions, self.bed.temporary / "pump"))
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop both."""
-        self._stack.__exit__(kind, error, trace)
-
-    def returns(self, jid: str) -> None:
-        """Let all minions return a job."""
-        self._pump.returns(jid)
+        with Bed(settings) as bed, Pump(bed, minions, bed.temporary / "pump") as pump:
+            yield cls(name, minions, bed, pump)
 
     def _settled(self) -> dict[str, float]:
         """Return the CPU seconds of each role once the master rests."""
-        used = profile.cpu_s(self.bed.master_pid)
+        used = _cpu_s(self.bed.master_pid)
         while True:
             time.sleep(SETTLE_S)
-            before, used = used, profile.cpu_s(self.bed.master_pid)
+            before, used = used, _cpu_s(self.bed.master_pid)
             if sum(used.values()) - sum(before.values()) < SETTLED_CPU_S:
                 return used
 
@@ -108,35 +92,39 @@ class Master:
         """Let all minions return one job; return the CPU of each role in ms for a return."""
         jid = self._publish()
         before = self._settled()
-        self.returns(jid)
+        self.pump.returns(jid)
         after = self._settled()
         self.check(jid)
-        return {role: (used - before.get(role, 0.0)) * 1000 / self.options.minions for role, used in after.items()}
+        return {role: (used - before.get(role, 0.0)) * 1000 / self.minions for role, used in after.items()}
 
     def check(self, jid: str) -> None:
         """Raise BenchmarkError unless every return is in the job cache."""
         digest = hashlib.sha256(jid.encode()).hexdigest()
         kept = len(list((self.bed.master.job_cache / digest[:2] / digest[2:]).glob("*/return.p")))
-        if kept != self.options.minions:
-            raise BenchmarkError(f"{self.name} kept {kept:,} of {self.options.minions:,} returns of job {jid}.")
+        if kept != self.minions:
+            raise BenchmarkError(f"{self.name} kept {kept:,} of {self.minions:,} returns of job {jid}.")
 
-    def profile(self, folder: Path) -> None:
-        """Write profiles of all processes of a few rounds."""
-        with profile.profiled(self.bed.master_pid, folder):
-            for _ in range(PROFILED_ROUNDS):
-                self.returns(self._publish())
+
+def _cpu_s(root: int) -> dict[str, float]:
+    """Return the CPU seconds that the master with this first process has used so far, by role."""
+    first = psutil.Process(root)
+    used: dict[str, float] = {}
+    for one in (first, *first.children(recursive=True)):
+        # a command that a worker has called may end at any moment
+        with suppress(psutil.NoSuchProcess):
+            role, times = title_role(" ".join(one.cmdline()).rstrip()), one.cpu_times()
+            used[role] = used.get(role, 0.0) + times.user + times.system
+    return used
 
 
 def run(options: Options) -> dict[Figure, Samples]:
     """Let all minions return `options.rounds` jobs of each master, after one that is not counted."""
     with TemporaryDirectory(prefix="saltbed-") as folder, ExitStack() as stack:
         masters = [
-            stack.enter_context(Master(name, tree, limits, Path(folder), options))
+            stack.enter_context(Master.started(name, tree, limits, Path(folder), options.minions))
             for name, tree, limits in (("stock", "stock", {}), ("ours", "patched", {}), ("handler", "patched", HANDLER))
         ]
         found = interleave({master.name: master.round for master in masters}, options, warm=1)
-        for master in masters if options.profile else ():
-            master.profile(options.output / "profiles" / f"returns-{master.name}")
     sums = {name: [sum(one.values()) for one in rounds] for name, rounds in found.items()}
     return {
         TOTAL: Samples(sums["ours"], sums["stock"]),

@@ -33,8 +33,8 @@ def run(options: Options) -> dict[Figure, Samples]:
     """Find each target `options.rounds` times with both trees; raises BenchmarkError when they find other minions."""
     with TemporaryDirectory(prefix="saltbed-") as name:
         _fill(Path(name), options.minions)
-        settings = {"folder": name, "minions": options.minions, "unknown": UNKNOWN}
-        task = "benchmarks.tasks.targets"
+        settings = {"what": "targets", "folder": name, "minions": options.minions, "unknown": UNKNOWN}
+        task = "benchmarks.tasks.calls"
         with SaltProcess("patched", task, settings) as ours, SaltProcess("stock", task, settings) as stock:
             sides = {"ours": ours, "stock": stock}
             contenders = {f"{kind} {side}": partial(_find, sides[side], kind) for kind in FIGURES for side in sides}

@@ -13,21 +13,22 @@ if TYPE_CHECKING:
     from evil_minions import pipe
     from evil_minions.defaults import ID_FORMAT, TRANSPORTS, Transport
     from evil_minions.errors import ControlError, CryptoError, EvilMinionsError, SampleError
-    from evil_minions.fleet.client import Control, connect, socket_path
-    from evil_minions.fleet.orders import ORDERS, Selection
-    from evil_minions.fleet.status import Status
+    from evil_minions.fleet.client import Control, Status, connect, socket_path
+    from evil_minions.fleet.orders import ORDERS, Order, Selection
+    from evil_minions.line import PRINTED_BYTES, AsyncLine, Line, decode, encode, printed
     from evil_minions.protocol import auth, envelope, zmtp
     from evil_minions.protocol.auth import Credentials
     from evil_minions.protocol.envelope import Load, decrypt
     from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-    from evil_minions.samples.files import read_samples, read_tallies
-    from evil_minions.samples.rows import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow
+    from evil_minions.samples import DecisionRow, JobRow, ReturnRow, StartRow, TallyRow, read_samples, read_tallies
     from evil_minions.tables import Table, nearest, read_table
 
 __all__ = [
     "ID_FORMAT",
     "ORDERS",
+    "PRINTED_BYTES",
     "TRANSPORTS",
+    "AsyncLine",
     "Control",
     "ControlError",
     "Credentials",
@@ -35,9 +36,11 @@ __all__ = [
     "DecisionRow",
     "EvilMinionsError",
     "JobRow",
+    "Line",
     "Load",
     "MasterKey",
     "MinionKey",
+    "Order",
     "ReturnRow",
     "SampleError",
     "Selection",
@@ -48,11 +51,14 @@ __all__ = [
     "Transport",
     "auth",
     "connect",
+    "decode",
     "decrypt",
+    "encode",
     "envelope",
     "load_pool",
     "nearest",
     "pipe",
+    "printed",
     "read_samples",
     "read_table",
     "read_tallies",
@@ -64,16 +70,15 @@ __all__ = [
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "defaults": ("ID_FORMAT", "TRANSPORTS", "Transport"),
     "errors": ("ControlError", "CryptoError", "EvilMinionsError", "SampleError"),
-    "fleet.client": ("Control", "connect", "socket_path"),
-    "fleet.orders": ("ORDERS", "Selection"),
-    "fleet.status": ("Status",),
+    "fleet.client": ("Control", "Status", "connect", "socket_path"),
+    "fleet.orders": ("ORDERS", "Order", "Selection"),
+    "line": ("PRINTED_BYTES", "AsyncLine", "Line", "decode", "encode", "printed"),
     "pipe": (),
     "protocol.auth": ("Credentials",),
     "protocol.envelope": ("Load", "decrypt"),
     "protocol.keys": ("MasterKey", "MinionKey", "load_pool"),
     "protocol.zmtp": (),
-    "samples.files": ("read_samples", "read_tallies"),
-    "samples.rows": ("DecisionRow", "JobRow", "ReturnRow", "StartRow", "TallyRow"),
+    "samples": ("DecisionRow", "JobRow", "ReturnRow", "StartRow", "TallyRow", "read_samples", "read_tallies"),
     "tables": ("Table", "nearest", "read_table"),
 }
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m evil_minions COMMAND`; each command is in the room that it is about."""
+"""The command line: `python -m evil_minions COMMAND`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 try:
     from evil_minions import pipe
-    from evil_minions.behaviour import command as behaviours
     from evil_minions.errors import EvilMinionsError
-    from evil_minions.fleet import commands as fleet
-    from evil_minions.recording import record
+    from evil_minions.fleet import commands
 except ModuleNotFoundError as error:
     if str(error.name).startswith("evil_minions"):
         raise
@@ -47,11 +45,9 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = top.add_subparsers(dest="command", required=True)
-    fleet.add_parser(commands)
-    record.add_parser(commands)
-    fleet.add_parsers(commands)
-    behaviours.add_parser(commands)
+    added = top.add_subparsers(dest="command", required=True)
+    for add in (commands.add_run, commands.add_record, commands.add_control, commands.add_behaviours):
+        add(added)
     return top
 
 

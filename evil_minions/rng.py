@@ -104,7 +104,6 @@ def share_of(text: str) -> float:
 
     Raises:
         ValueError: if it is something else.
-
     """
     value = float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
     if not 0 <= value <= 1:
@@ -117,7 +116,6 @@ def assignment_of(text: str, option: str) -> Assignment:
 
     Raises:
         UsageError: if the share is none.
-
     """
     name, sign, share = text.rpartition("=")
     if not sign:

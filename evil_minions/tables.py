@@ -34,7 +34,6 @@ def read_table(path: Path, source: str = "", fault: type[Exception] = UsageError
 
     Raises:
         UsageError: if it can't be read, or `fault` in its place; the table raises the same.
-
     """
     try:
         return Table(tomllib.loads(path.read_text(encoding="utf-8")), source or str(path), fault=fault)

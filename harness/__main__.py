@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 try:
     from evil_minions import pipe
-    from harness.commands.actions import parser
+    from harness.commands import parser
     from harness.errors import HarnessError
     from harness.paths import PRIVATE
 except ModuleNotFoundError as error:

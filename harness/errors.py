@@ -35,9 +35,10 @@ FULL = (
     "disk."
 )
 
+
 # errors for which another folder helps
 REFUSED = frozenset(
-    {
+    (
         errno.EACCES,
         errno.EPERM,
         errno.EROFS,
@@ -46,7 +47,7 @@ REFUSED = frozenset(
         errno.EEXIST,
         errno.EISDIR,
         errno.ENAMETOOLONG,
-    }
+    )
 )
 
 
@@ -103,11 +104,11 @@ class Faults:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._told: list[str] = []
+        self._faults: list[str] = []
 
     def __bool__(self) -> bool:
         """Return whether there are any."""
-        return bool(self._told)
+        return bool(self._faults)
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -119,13 +120,13 @@ class Faults:
 
     def add(self, text: str) -> None:
         """Note an error, or several, each in a line of its own."""
-        self._told += text.splitlines()
+        self._faults += text.splitlines()
 
     def end(self) -> None:
         """Raise ScenarioError with a line for each error that was noted, if there are any."""
-        if self._told:
+        if self._faults:
             # two checks may find the same
-            raise ScenarioError("\n".join(dict.fromkeys(self._told)))
+            raise ScenarioError("\n".join(dict.fromkeys(self._faults)))
 
 
 def is_full(error: OSError) -> bool:
@@ -147,7 +148,6 @@ def disk_error(error: OSError, path: Path | str, needed_mb: int | None = None) -
 
 
 def _room(path: Path, needed_mb: int | None) -> str:
-    """Return in words how much room there is for `path`."""
     there = next(folder for folder in (path, *path.absolute().parents) if folder.is_dir())
     left = f"{shutil.disk_usage(there).free / 2**20:.1f} MB are left"
     return left if needed_mb is None else f"{left}, and the bed needs about {needed_mb} MB there"

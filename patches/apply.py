@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def ensure_base(repository: Repository, base: Base) -> str:
     """Return the base's commit; import the source distribution when it is not known yet.
 
-    :raises FetchError: when the source distribution cannot be had.
+    Raises:
+        FetchError: when the source distribution cannot be had.
     """
     known = repository.base_commit(base)
     if known is not None:
@@ -54,6 +55,7 @@ def ensure_stock(repository: Repository, base: Base, commit: str) -> tuple[str, 
     index = layout.git_dir / f"stock-{base.sha256[:16]}.index"
     git = Git(layout.git_dir, layout.stock, index)
     known = index.exists()
+    changed: tuple[str, ...] = ()
     if layout.stock.exists():
         if not known:
             git.run("read-tree", commit)
@@ -61,8 +63,6 @@ def ensure_stock(repository: Repository, base: Base, commit: str) -> tuple[str, 
         changed = git.paths("diff-files", "-z", "--name-only")
         if not changed:
             return ()
-    else:
-        changed = ()
     unpack(layout, base, layout.stock)
     index.unlink(missing_ok=True)
     git.run("read-tree", commit)
@@ -93,10 +93,13 @@ class Made:
 def make(repository: Repository, *, keep_edits: bool = False, discard: bool = False) -> Made:
     """Make the tree, or bring it up to date; the caller holds the lock.
 
-    :param keep_edits: go on with unsaved edits; they are carried over when the tree changes under them.
-    :param discard: drop unsaved edits, after writing them to ``build/discarded/``.
-    :raises UnsavedEditsError: when there are edits and neither of the two was asked for.
-    :raises ConflictError: when a patch does not apply; the tree is then as it was.
+    Args:
+        keep_edits: go on with unsaved edits; they are carried over when the tree changes under them.
+        discard: drop unsaved edits, after writing them to ``build/discarded/``.
+
+    Raises:
+        UnsavedEditsError: when there are edits and neither of the two was asked for.
+        ConflictError: when a patch does not apply; the tree is then as it was.
     """
     layout = repository.layout
     repository.prepare()
@@ -116,7 +119,10 @@ def make(repository: Repository, *, keep_edits: bool = False, discard: bool = Fa
     kept: tuple[str, ...] = ()
     if state is None or outdated:
         new = build_state(repository, base, series)
-        kept = () if state is None else _keep_saved(repository, state, series)
+        # patches that go out of the tree and that nobody committed, such as before a `git restore`
+        gone = [one for one in state.applied if (one.topic, one.sha256) not in series.sources] if state else []
+        copies = [keep(layout, one.topic, repository.export(one.commit)) for one in gone]
+        kept = tuple(str(path) for path in copies if path is not None)
         _move(tree, state, new, edits)
         state, edits = new, tree.edits()
         if edits and discard:
@@ -158,7 +164,8 @@ def is_current(state: State, base: Base, series: Series) -> bool:
 def build_state(repository: Repository, base: Base, series: Series) -> State:
     """Apply the series to the base in a scratch folder; nothing of the tree is touched.
 
-    :raises ConflictError: when a patch does not apply, or brings a file that it should not.
+    Raises:
+        ConflictError: when a patch does not apply, or brings a file that it should not.
     """
     base_commit = ensure_base(repository, base)
     upstream = repository.files(base_commit)
@@ -169,7 +176,8 @@ def build_state(repository: Repository, base: Base, series: Series) -> State:
                     f"{patch.topic} lists {name} as new, but Salt {base.version} has it: move the change into "
                     f"patches/{patch.topic}.patch and take the file out of its trailers."
                 )
-    commits = repository.build(base_commit, series.patches)
+    with repository.scratch(base_commit, checkout=False) as git:
+        commits = repository.apply(git, series)
     added = sorted(repository.files(commits[-1]).keys() - upstream.keys()) if commits else []
     if added:
         raise ConflictError(f"A patch adds {added[0]}: keep new files in salt/ itself and list them in 'Files:'.")
@@ -210,18 +218,8 @@ def _move(tree: Tree, old: State | None, new: State, edits: tuple[str, ...]) -> 
     write_state(tree.repository.layout, new)
 
 
-def _keep_saved(repository: Repository, old: State, series: Series) -> tuple[str, ...]:
-    """Copy patches that go out of the tree and that nobody committed, such as before a `git restore`."""
-    gone = [one for one in old.applied if (one.topic, one.sha256) not in series.sources]
-    copies = (keep(repository.layout, one.topic, repository.export(one.commit)) for one in gone)
-    return tuple(str(path) for path in copies if path is not None)
-
-
 def _carry(tree: Tree, old: str, new: str) -> str:
-    """Merge the edits, made on ``old``, into ``new``; give the resulting git tree.
-
-    :raises ConflictError: when both changed the same lines; nothing is touched then.
-    """
+    """Merge the edits, made on ``old``, into ``new``, or touch nothing and raise ConflictError; give the git tree."""
     repository = tree.repository
     edited = repository.git.text("commit-tree", tree.snapshot(), "-p", old, "-m", "edits")
     with repository.scratch(new) as git:
@@ -250,8 +248,9 @@ def _discard(tree: Tree, head: str) -> str:
 def ready(repository: Repository) -> tuple[Tree, Series, State]:
     """Return the tree, its series and its state, with nothing unsaved; the caller holds the lock.
 
-    :raises UsageError: when the tree is not what the patches say.
-    :raises UnsavedEditsError: when it has edits that no patch has.
+    Raises:
+        UsageError: when the tree is not what the patches say.
+        UnsavedEditsError: when it has edits that no patch has.
     """
     tree, series, state = current(repository)
     edits = tree.edits()
@@ -263,7 +262,8 @@ def ready(repository: Repository) -> tuple[Tree, Series, State]:
 def current(repository: Repository) -> tuple[Tree, Series, State]:
     """Return the tree, its series and its state, whatever edits it has; the caller holds the lock.
 
-    :raises UsageError: when the tree is not what the patches say.
+    Raises:
+        UsageError: when the tree is not what the patches say.
     """
     layout = repository.layout
     repository.prepare()

@@ -50,7 +50,8 @@ class Base:
 def read_base(layout: Layout) -> Base:
     """Read the pin.
 
-    :raises UsageError: when the file is missing or is not one pinned requirement.
+    Raises:
+        UsageError: when the file is missing or is not one pinned requirement.
     """
     return parse_base(layout.pin)
 
@@ -58,7 +59,8 @@ def read_base(layout: Layout) -> Base:
 def parse_base(path: Path) -> Base:
     """Read a file that pins a release.
 
-    :raises UsageError: when the file is missing or is not one pinned requirement.
+    Raises:
+        UsageError: when the file is missing or is not one pinned requirement.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -89,7 +91,8 @@ def digest(path: Path) -> str:
 def fetch(layout: Layout, base: Base) -> Path:
     """Return the pinned source distribution, from the cache or from the index.
 
-    :raises FetchError: when it cannot be downloaded, or when its hash is another.
+    Raises:
+        FetchError: when it cannot be downloaded, or when its hash is another.
     """
     path = layout.sdists / base.sdist
     if path.exists() and digest(path) == base.sha256:
@@ -100,7 +103,8 @@ def fetch(layout: Layout, base: Base) -> Path:
 def learn(layout: Layout, version: str) -> Base:
     """Pin a release whose hash is not known yet: download it, or trust the copy in the cache.
 
-    :raises FetchError: when it cannot be downloaded.
+    Raises:
+        FetchError: when it cannot be downloaded.
     """
     path = layout.sdists / f"salt-{version}.tar.gz"
     if not path.exists():
@@ -111,7 +115,8 @@ def learn(layout: Layout, version: str) -> Base:
 def unpack(layout: Layout, base: Base, target: Path) -> None:
     """Unpack the pinned source distribution into ``target``, which appears whole or not at all.
 
-    :raises FetchError: when the archive is not the pinned one, or is not laid out like one.
+    Raises:
+        FetchError: when the archive is not the pinned one, or is not laid out like one.
     """
     archive = fetch(layout, base)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +142,8 @@ def _extract(archive: tarfile.TarFile, target: Path) -> None:
     The filter ``data`` of the standard library came with Python 3.11.4 and Debian 12 has 3.11.2, so what it promises
     is kept here for every Python: nothing outside of the folder, no links, no devices, no set-user-id.
 
-    :raises FetchError: when a member is anything else, or would land elsewhere.
+    Raises:
+        FetchError: when a member is anything else, or would land elsewhere.
     """
     members = archive.getmembers()
     for member in members:

@@ -1,4 +1,4 @@
-"""Topics as commits that upstream takes, whole with their new files, and the versions of their branches."""
+"""Topics as commits that upstream takes, whole with their new files, and their branches in a clone."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from patches.patch import Patch
     from patches.repository import Repository
 
-# each version of a branch that was handed out, so that the next one can be compared with it
-KEPT = "refs/submitted"
+# the commit that was handed out last as a branch of a clone: a branch that ends in another one is somebody's own
+HANDED_OUT = "refs/saltbed"
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,12 @@ class Commits:
     numbers: Mapping[str, int] | None = None
 
 
-@dataclass(frozen=True)
-class Version:
-    """One version of a branch: its number, from 1 on, its last commit, and the commit that it stands on."""
+def commit(repository: Repository, patches: Iterable[Patch], wanted: Commits) -> tuple[str, ...]:
+    """Commit each topic with its new files, in a scratch work tree; give the commits.
 
-    number: int
-    commit: str
-    base: str
-
-
-def commit(repository: Repository, patches: Iterable[Patch], wanted: Commits) -> str:
-    """Commit each topic with its new files, in a scratch work tree; give the last commit.
-
-    :raises ConflictError: when a patch does not apply to the base after those before it.
-    :raises UsageError: when a topic's file is missing.
+    Raises:
+        ConflictError: when a patch does not apply to the base after those before it.
+        UsageError: when a topic's file is missing.
     """
     listed = tuple(patches)
     try:
@@ -56,8 +48,8 @@ def commit(repository: Repository, patches: Iterable[Patch], wanted: Commits) ->
         return _commit(repository, listed, wanted, checkout=True)
 
 
-def _commit(repository: Repository, patches: Iterable[Patch], wanted: Commits, *, checkout: bool) -> str:
-    author = wanted.author
+def _commit(repository: Repository, patches: Iterable[Patch], wanted: Commits, *, checkout: bool) -> tuple[str, ...]:
+    author, commits = wanted.author, []
     with repository.scratch(wanted.base, checkout=checkout) as git:
         for patch in patches:
             names = {name: hooks.numbered(name, (wanted.numbers or {}).get(patch.topic)) for name in patch.files}
@@ -73,13 +65,15 @@ def _commit(repository: Repository, patches: Iterable[Patch], wanted: Commits, *
             made = git.text("rev-parse", "HEAD")
             git.run("reset", "--quiet", "--soft", "HEAD~2")
             git.run("commit", "--quiet", "--allow-empty", "--reuse-message", made, *signed, env=env)
-        return git.text("rev-parse", "HEAD")
+            commits.append(git.text("rev-parse", "HEAD"))
+    return tuple(commits)
 
 
 def bring(repository: Repository, git: Git, patch: Patch, names: Mapping[str, str]) -> None:
     """Commit a topic's new files to a work tree, each under the name that it is to have there.
 
-    :raises UsageError: when one is missing.
+    Raises:
+        UsageError: when one is missing.
     """
     salt = repository.layout.salt
     for name, wanted in names.items():
@@ -92,45 +86,19 @@ def bring(repository: Repository, git: Git, patch: Patch, names: Mapping[str, st
     git.run("commit", "--quiet", "--allow-empty", "--message", f"New files of {patch.topic}")
 
 
-def keep(git: Git, topic: str, made: str, base: str) -> tuple[Version, Version | None]:
-    """Remember a commit as the newest version of a topic's branch; give it, and the version before it.
-
-    The same commit again is the same version.
-    """
-    known = versions(git, topic)
-    if known and known[-1].commit == made:
-        return known[-1], known[-2] if len(known) > 1 else None
-    new = Version(known[-1].number + 1 if known else 1, made, base)
-    git.run("update-ref", f"{KEPT}/{topic}/{new.number}/head", made)
-    git.run("update-ref", f"{KEPT}/{topic}/{new.number}/base", base)
-    return new, known[-1] if known else None
-
-
-def versions(git: Git, topic: str) -> list[Version]:
-    """Return the versions of a topic's branch that were handed out, the oldest first."""
-    found: dict[int, dict[str, str]] = {}
-    for line in git.text("for-each-ref", "--format=%(objectname) %(refname)", f"{KEPT}/{topic}/").splitlines():
-        name, _, ref = line.partition(" ")
-        number, _, what = ref.removeprefix(f"{KEPT}/{topic}/").partition("/")
-        found.setdefault(int(number), {})[what] = name
-    return [Version(number, refs["head"], refs["base"]) for number, refs in sorted(found.items()) if len(refs) > 1]
-
-
-def range_diff(git: Git, old: Version, new: Version) -> str:
-    """Say what became of each commit between two versions of a branch."""
-    return git.text("range-diff", "--no-color", f"{old.base}..{old.commit}", f"{new.base}..{new.commit}")
-
-
-def into_clone(
-    clone: Path, onto: str, name: str, mails: Iterable[Path], author: Contributor
-) -> tuple[Git, Version, Version | None]:
+def into_clone(clone: Path, onto: str, name: str, mails: Iterable[Path], author: Contributor) -> tuple[str, str]:
     """Apply mails to a commit of a clone, in a work tree of its own, and make a branch of the result.
 
-    :param onto: a tag, branch or commit of the clone.
-    :param author: who commits.
-    :return: the clone's git, the version that was made, and the one before it.
-    :raises UsageError: when there is no such clone or commit, or when the branch is somebody's own.
-    :raises ConflictError: when the mails do not apply there.
+    Args:
+        onto: a tag, branch or commit of the clone.
+        author: who commits.
+
+    Returns:
+        The last commit of the branch, and the commit that it stands on.
+
+    Raises:
+        UsageError: when there is no such clone or commit, or when the branch is somebody's own.
+        ConflictError: when the mails do not apply there.
     """
     inside = Git(clone / ".git", clone).attempt("rev-parse", "--absolute-git-dir")
     if inside.code:
@@ -140,9 +108,10 @@ def into_clone(
     if found.code:
         raise UsageError(f"The clone {clone} has no commit '{onto}': fetch it, or name another one with --onto.")
     base = found.text
-    ours = {one.commit for one in versions(git, name)}
-    old = git.attempt("rev-parse", "--verify", "--quiet", f"refs/heads/{name}").text
-    if old and old not in ours:
+    ours, old = (
+        git.attempt("rev-parse", "--verify", "--quiet", f"{place}/{name}").text for place in (HANDED_OUT, "refs/heads")
+    )
+    if old and old != ours:
         raise UsageError(f"The branch '{name}' of {clone} has commits that are not ours: rename it there first.")
     if git.attempt("symbolic-ref", "--quiet", "HEAD").text == f"refs/heads/{name}":
         raise UsageError(f"The branch '{name}' is checked out in {clone}: check out another one there first.")
@@ -165,6 +134,6 @@ def into_clone(
             made = there.text("rev-parse", "HEAD")
         finally:
             git.attempt("worktree", "remove", "--force", "--force", str(folder))
-    new, before = keep(git, name, made, base)
-    git.run("update-ref", f"refs/heads/{name}", made)
-    return git, new, before
+    for place in (HANDED_OUT, "refs/heads"):
+        git.run("update-ref", f"{place}/{name}", made)
+    return made, base

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING
 from patches import base
 from patches.apply import build_state, ensure_base, make, ready, settle, unsaved
 from patches.base import Base, write_base
-from patches.carry import Carrier, Carry, Conflict, remove
+from patches.carry import Carrier, Carry, remove
 from patches.errors import ConflictError, ToolError, UsageError
 from patches.patch import Patch
 from patches.series import Series, keep_uncommitted, read_series, write_series
 from patches.tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from patches.carry import LeftOut
     from patches.repository import Repository
     from patches.state import State
+
+COMMAND = "bump"
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,17 @@ class Bumped:
 def bump(repository: Repository, version: str, *, sha256: str | None = None, keep_conflict: bool = False) -> Bumped:
     """Carry all topics over to another release; the caller holds the lock.
 
-    :param sha256: hash of the release's source distribution; learnt from the first download when absent.
-    :param keep_conflict: leave the first conflict in ``build/bump``, to be resolved.
-    :raises ConflictError: when git needs help; all conflicts are named.
+    Args:
+        sha256: hash of the release's source distribution; learnt from the first download when absent.
+        keep_conflict: leave the first conflict in ``build/bump``, to be resolved.
+
+    Raises:
+        ConflictError: when git needs help; all conflicts are named.
     """
     layout = repository.layout
     repository.prepare()
-    if Carry.find(layout.bump) is not None:
-        raise UsageError("An earlier bump waits in build/bump: end it with 'bump --continue' or 'bump --abort'.")
+    Carry.make_room(repository, COMMAND)
     _, series, state = ready(repository)
-    remove(repository, layout.bump)
     if version == state.base.version:
         raise UsageError(f"The base is Salt {version} already: name another release.")
     target = Base(version, sha256) if sha256 is not None else base.learn(layout, version)
@@ -71,69 +73,34 @@ def bump(repository: Repository, version: str, *, sha256: str | None = None, kee
         conflicts = Carrier(git, onto, state.applied, git.work_tree.with_name("copies")).conflicts()
     if conflicts and not keep_conflict:
         raise ConflictError(
-            f"Salt {version} conflicts with {_named(conflicts)}; nothing was changed. To resolve it: "
+            f"Salt {version} conflicts with {'; '.join(map(str, conflicts))}; nothing was changed. To resolve it: "
             f"'nox -s bump -- {version} --keep-conflict'."
         )
-    git = Carry.begin(repository, layout.bump, onto, target, state.head)
-    carrier = Carrier(git, onto, state.applied, _copies(repository, target))
-    return _go_on(repository, carrier, state, target, conflicts)
+    carry = Carry.begin(repository, COMMAND, onto, target, state.head)
+    carrier = Carrier(carry.git, onto, state.applied, _copies(repository, target))
+    carry.go_on(carrier, known=conflicts)
+    return _finish(repository, carry, carrier, state)
 
 
 def resume(repository: Repository) -> Bumped:
     """Go on with a bump that stopped at a conflict, once its files are edited, or that was killed.
 
-    :raises ConflictError: when the next topic conflicts as well, or when a file still has conflict markers.
+    Raises:
+        ConflictError: when the next topic conflicts as well, or when a file still has conflict markers.
     """
     repository.prepare()
-    waiting = _waiting(repository)
+    carry = Carry.waiting(repository, COMMAND)
     tree = Tree(repository)
     state = settle(tree)
-    if state is None or waiting.head != state.head:
-        raise UsageError("The patches changed since the bump stopped: give it up with 'bump --abort' and bump again.")
+    if state is None or carry.head != state.head:
+        raise carry.changed()
     edits = tree.edits()
     if edits:
         raise unsaved(repository.layout, edits, outdated=False)
-    onto = ensure_base(repository, waiting.base)
-    carrier = Carrier(waiting.git, onto, state.applied, _copies(repository, waiting.base))
-    carrier.end_conflict(f"edit the files in {repository.layout.bump}, then 'bump --continue' again")
-    return _go_on(repository, carrier, state, waiting.base)
-
-
-def abandon(repository: Repository, *, forget: bool = False) -> None:
-    """Give up a bump that stopped at a conflict; the tree and the patches are as before it.
-
-    What was resolved is known to the next try.
-
-    :param forget: forget it.
-    """
-    repository.prepare()
-    waiting = _waiting(repository)
-    Carrier(waiting.git, waiting.head, (), repository.layout.discarded).remember()
-    remove(repository, repository.layout.bump)
-    if forget:
-        shutil.rmtree(repository.layout.git_dir / "rr-cache", ignore_errors=True)
-
-
-def _go_on(
-    repository: Repository, carrier: Carrier, state: State, target: Base, known: Iterable[Conflict] = ()
-) -> Bumped:
-    """Carry the next topics over; stop at a conflict, or finish.
-
-    :param known: the conflicts that are known to lie ahead.
-    """
-    conflict = carrier.go_on()
-    if conflict is None:
-        return _finish(repository, carrier, state, target)
-    later = [one for one in known if one.topic != conflict.topic]
-    more = f" (then {_named(later)})" if later else ""
-    raise ConflictError(
-        f"Salt {target.version} conflicts with {conflict}{more}: edit the files in {repository.layout.bump}, then "
-        "'bump --continue', or 'bump --abort', which keeps what you resolved."
-    )
-
-
-def _named(conflicts: Iterable[Conflict]) -> str:
-    return "; ".join(map(str, conflicts))
+    onto = ensure_base(repository, carry.base)
+    carrier = Carrier(carry.git, onto, state.applied, _copies(repository, carry.base))
+    carry.go_on(carrier, resolved=True)
+    return _finish(repository, carry, carrier, state)
 
 
 def _copies(repository: Repository, target: Base) -> Path:
@@ -142,10 +109,7 @@ def _copies(repository: Repository, target: Base) -> Path:
 
 
 def _refuse_taken(repository: Repository, series: Series, target: Base, onto: str) -> None:
-    """Refuse a release that has files which topics bring as new.
-
-    :raises ConflictError: with all of them.
-    """
+    """Raise ConflictError for a release that has files which topics bring as new."""
     upstream = repository.files(onto)
     taken = [f"{name} ({patch.topic})" for patch in series for name in patch.files if name in upstream]
     if taken:
@@ -155,30 +119,24 @@ def _refuse_taken(repository: Repository, series: Series, target: Base, onto: st
         )
 
 
-def _waiting(repository: Repository) -> Carry:
-    """Find the bump that stopped."""
-    found = Carry.find(repository.layout.bump)
-    if found is None:
-        raise UsageError("No bump waits for you: start one with 'bump VERSION'.")
-    return found
-
-
-def _finish(repository: Repository, carrier: Carrier, state: State, target: Base) -> Bumped:
+def _finish(repository: Repository, carry: Carry, carrier: Carrier, state: State) -> Bumped:
     """Write the rebased patches and the pin, and make the tree of them.
 
-    :raises UsageError: when a patch on disk is neither the one that was carried over nor what became of it.
+    Raises:
+        UsageError: when a patch on disk is neither the one that was carried over nor what became of it.
     """
-    layout, git, onto = repository.layout, carrier.git, carrier.onto
-    commits = git.text("rev-list", "--reverse", f"{onto}..HEAD").split()
+    layout, target, commits = repository.layout, carry.base, carrier.commits()
     if len(commits) != len(state.applied):
-        raise ToolError(f"The bump has {len(commits)} commits for {len(state.applied)} topics: see {layout.bump}.")
+        raise ToolError(
+            f"The bump has {len(commits)} commits for {len(state.applied)} topics: see {carry.git.work_tree}."
+        )
     pairs = tuple(zip(state.applied, commits, strict=True))
     rebased = Series(tuple(Patch(one.topic, repository.export(commit)) for one, commit in pairs))
     on_disk = dict(read_series(layout).sources)
     if any(
         on_disk.get(one.topic) not in {old.sha256, one.sha256} for old, one in zip(state.applied, rebased, strict=True)
     ):
-        raise UsageError("The patches changed since the bump stopped: give it up with 'bump --abort' and bump again.")
+        raise carry.changed()
     # raises before anything is written when the patches do not make that tree
     new = build_state(repository, target, rebased)
     span = (f"{state.base_commit}..{state.head}", f"{new.base_commit}..{new.head}")
@@ -188,7 +146,7 @@ def _finish(repository: Repository, carrier: Carrier, state: State, target: Base
     written = write_series(layout, rebased)
     write_base(layout, target)
     # removed last: a command that is killed before can be continued
-    remove(repository, layout.bump)
+    remove(repository, COMMAND)
     made = make(repository)
     return Bumped(state.base, target, range_diff, written, emptied, made.tree, left_out, copies)
 

@@ -6,25 +6,26 @@ resolves each conflict once.
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from patches.base import Base
-from patches.errors import ConflictError, ToolError
+from patches.errors import ConflictError, ToolError, UsageError
 from patches.git import Git
 from patches.layout import write_atomically
 from patches.repository import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from patches.repository import Repository
     from patches.state import Applied
 
 REMEMBER = ("-c", "rerere.enabled=true", "-c", "rerere.autoUpdate=true")
-_WORDS = "saltbed-target"
+_NOTE = "saltbed-target"
 PICK = ("cherry-pick", "--allow-empty", "--keep-redundant-commits")
 
 
@@ -58,10 +59,14 @@ class Carrier:
     topics: Sequence[Applied]
     copies: Path
 
+    def commits(self) -> list[str]:
+        """Return the commits of the topics that are there already, one for each."""
+        return self.git.text("rev-list", "--reverse", f"{self.onto}..HEAD").split()
+
     @property
     def done(self) -> int:
-        """How many topics are there already: each is one commit."""
-        return int(self.git.text("rev-list", "--count", f"{self.onto}..HEAD"))
+        """How many topics are there already."""
+        return len(self.commits())
 
     def go_on(self) -> Conflict | None:
         """Carry the next topics over until one conflicts; None when all are there."""
@@ -111,8 +116,11 @@ class Carrier:
     def end_conflict(self, advice: str) -> None:
         """Commit what the user resolved.
 
-        :param advice: what to do about a conflict that is not resolved.
-        :raises ConflictError: when lines still have conflict markers.
+        Args:
+            advice: what to do about a conflict that is not resolved.
+
+        Raises:
+            ConflictError: when lines still have conflict markers.
         """
         self._tidy()
         if not self._is_picking():
@@ -126,11 +134,6 @@ class Carrier:
             raise ConflictError(f"There still are conflicts with {topic} ({'; '.join(wrong)}): {advice}.")
         self.git.run("add", "--update")
         self._commit()
-
-    def remember(self) -> None:
-        """Let git note the conflicts that are resolved in the files so far."""
-        if self._is_picking():
-            self.git.attempt(*REMEMBER, "rerere")
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return what topics went without."""
@@ -179,36 +182,110 @@ class Carrier:
 
 @dataclass(frozen=True)
 class Carry:
-    """A work tree in which topics are carried over; it stays where one conflicts, until it is continued or given up.
+    """The work tree of a command, below `build/`; it stays where a topic conflicts, until it is continued or given up.
 
     `base` is where to, `head` the commit of ours that it begins at, `more` what else the command needs to go on.
     """
 
+    command: str
     git: Git
     base: Base
     head: str
     more: tuple[str, ...] = ()
 
-    @staticmethod
-    def begin(repository: Repository, folder: Path, onto: str, base: Base, head: str, *more: str) -> Git:
-        """Make the work tree, and note the rest."""
-        git = repository.add_worktree(folder, onto)
-        write_atomically(git.git_dir / _WORDS, " ".join((base.version, base.sha256, head, *more)).encode())
-        return git
-
-    @staticmethod
-    def find(folder: Path, more: int = 0) -> Carry | None:
-        """Find one that waits; None when there is none, or when it was killed before it had noted so many `more`."""
+    @classmethod
+    def find(cls, repository: Repository, command: str) -> Self | None:
+        """Find one that waits; None when there is none, or when it was killed before all was noted."""
         try:
-            git = Git.of(folder)
-            words = (git.git_dir / _WORDS).read_text(encoding="utf-8").removesuffix("\n").split(" ")
+            git = Git.of(repository.layout.carrying(command))
+            words = json.loads((git.git_dir / _NOTE).read_bytes())
         except (OSError, ValueError):
             return None
-        return Carry(git, Base(*words[:2]), words[2], tuple(words[3:])) if len(words) == 3 + more else None
+        return cls(command, git, Base(*words[:2]), words[2], tuple(words[3:]))
+
+    @classmethod
+    def waiting(cls, repository: Repository, command: str) -> Self:
+        """Find the one that waits.
+
+        Raises:
+            UsageError: when there is none.
+        """
+        found = cls.find(repository, command)
+        if found is None:
+            raise UsageError(f"No {command} waits for you in build/{command}: see '{command} --help' for how to begin.")
+        return found
+
+    @classmethod
+    def make_room(cls, repository: Repository, command: str) -> None:
+        """Take away what a killed command left.
+
+        Raises:
+            UsageError: when one waits.
+        """
+        if cls.find(repository, command) is not None:
+            raise UsageError(
+                f"An earlier {command} waits in build/{command}: end it with '{command} --continue' or "
+                f"'{command} --abort'."
+            )
+        remove(repository, command)
+
+    @classmethod
+    def begin(cls, repository: Repository, command: str, onto: str, base: Base, head: str, *more: str) -> Self:
+        """Make the work tree, and note the rest."""
+        git = repository.add_worktree(repository.layout.carrying(command), onto)
+        write_atomically(git.git_dir / _NOTE, json.dumps([base.version, base.sha256, head, *more]).encode())
+        return cls(command, git, base, head, more)
+
+    def go_on(self, carrier: Carrier, *, resolved: bool = False, known: Iterable[Conflict] = ()) -> None:
+        """Carry the next topics over.
+
+        Args:
+            resolved: the user has resolved the conflict at which it stopped.
+            known: the conflicts that are known to lie ahead.
+
+        Raises:
+            ConflictError: when the next topic conflicts as well, or when a file still has conflict markers.
+        """
+        edit = f"edit the files in {self.git.work_tree}, then '{self.command} --continue'"
+        if resolved:
+            carrier.end_conflict(f"{edit} again")
+        conflict = carrier.go_on()
+        if conflict is not None:
+            later = [str(one) for one in known if one.topic != conflict.topic]
+            more = f" (then {'; '.join(later)})" if later else ""
+            raise ConflictError(
+                f"Salt {self.base.version} conflicts with {conflict}{more}: {edit}, or '{self.command} --abort', which "
+                "keeps what you resolved."
+            )
+
+    def changed(self) -> UsageError:
+        """Say that the patches are no longer those that it carries."""
+        return UsageError(
+            f"The patches changed since the {self.command} stopped: give it up with '{self.command} --abort' and begin "
+            "again."
+        )
 
 
-def remove(repository: Repository, folder: Path) -> None:
-    """Take away the work tree in a folder."""
+def abandon(repository: Repository, command: str, *, forget: bool = False) -> None:
+    """Give up what stopped at a conflict; the tree and the patches are as before it.
+
+    What was resolved is known to the next try.
+
+    Args:
+        forget: forget it.
+    """
+    repository.prepare()
+    waiting = Carry.waiting(repository, command)
+    # outside of a pick there is nothing to note
+    waiting.git.attempt(*REMEMBER, "rerere")
+    remove(repository, command)
+    if forget:
+        shutil.rmtree(repository.layout.git_dir / "rr-cache", ignore_errors=True)
+
+
+def remove(repository: Repository, command: str) -> None:
+    """Take away the work tree of a command."""
+    folder = repository.layout.carrying(command)
     repository.git.attempt("worktree", "remove", "--force", "--force", str(folder))
     shutil.rmtree(folder, ignore_errors=True)
     repository.git.run("worktree", "prune", "--expire=now")

@@ -54,7 +54,8 @@ class Findings:
 def check(repository: Repository) -> Findings:
     """Check every rule; the caller holds the lock.
 
-    :raises UsageError: when there is no tree to check.
+    Raises:
+        UsageError: when there is no tree to check.
     """
     layout = repository.layout
     repository.prepare()
@@ -143,16 +144,12 @@ def _alone(repository: Repository, series: Series, state: State) -> Iterator[Fin
                 continue
 
 
-def next_release(version: str) -> str:
-    """Return the next feature release of Salt: after 3008.5 it is 3009.0."""
-    return f"{int(version.partition('.')[0]) + 1}.0"
-
-
 def _versions(repository: Repository, series: Series, state: State) -> Iterator[Finding]:
     """Check that what topics add or change is said to be new in one release, the next that gets features."""
     if state.sources != series.sources:
         return
-    wanted = next_release(state.base.version)
+    # after 3008.5 it is 3009.0
+    wanted = f"{int(state.base.version.partition('.')[0]) + 1}.0"
     for patch, applied in zip(series, state.applied, strict=True):
         lines = [(name, line) for name, line in repository.added(f"{applied.commit}^", applied.commit)]
         for name in patch.files:
@@ -178,9 +175,9 @@ def _parts(repository: Repository, series: Series, state: State) -> Iterator[Fin
             continue
         if not hooks.entries(patch):
             yield Finding("parts", patch.topic, f"has no changelog entry: add salt/changelog/{patch.topic}.<kind>.md")
-        for path in hooks.strays(patch):
-            yield Finding(
-                "parts", path, f"is no name of a changelog entry: use {patch.topic}.<kind>.md, or an issue's number"
-            )
+        wrong = f"is no name of a changelog entry: use {patch.topic}.<kind>.md, or an issue's number"
+        for path in sorted({*patch.files} - {*hooks.entries(patch)}):
+            if path.startswith("changelog/"):
+                yield Finding("parts", path, wrong)
         if not any(TEST.match(path) for path in (*patch.files, *changed)):
             yield Finding("parts", patch.topic, "has no test: add one below salt/tests/pytests/")

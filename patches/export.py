@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from patches.apply import ensure_base, ready
 from patches.branch import Commits, commit
 from patches.errors import UsageError
-from patches.kept import read_kept, releases
+from patches.kept import require_kept
 from patches.layout import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from patches.patch import Patch
     from patches.repository import Repository
 
 SERIES = "series"
@@ -38,33 +37,25 @@ def export(
 ) -> Exported:
     """Write topics (all if none is named), after what they require, to a folder; the caller holds the lock.
 
-    :param code: leave out tests, docs and changelog: what is left goes onto an installed Salt.
-    :param release: another release than the base, for which a series is kept.
-    :raises UsageError: when there is no such topic or series, or when the folder holds something else.
-    :raises UnsavedEditsError: when the tree has edits that the patches would lack.
+    Args:
+        code: leave out tests, docs and changelog: what is left goes onto an installed Salt.
+        release: another release than the base, for which a series is kept.
+
+    Raises:
+        UsageError: when there is no such topic or series, or when the folder holds something else.
+        UnsavedEditsError: when the tree has edits that the patches would lack.
     """
     _, series, state = ready(repository)
     base, onto = state.base, state.base_commit
     if release is not None and release != base.version:
-        found = read_kept(repository.layout, release)
-        if found is None:
-            known = ", ".join(releases(repository.layout)) or "none"
-            raise UsageError(f"No series is kept for Salt {release}: choose one of {known}, or make one with 'keep'.")
+        found = require_kept(repository.layout, release)
         series, base = found.series, found.base
         onto = ensure_base(repository, base)
     wanted = {patch.topic for topic in topics or series.topics for patch in series.closure(topic)}
     patches = tuple(patch for patch in series if patch.topic in wanted and not patch.is_empty)
-    return write(repository, base.version, onto, patches, output, code=code)
-
-
-def write(
-    repository: Repository, release: str, base: str, patches: Sequence[Patch], output: Path, *, code: bool
-) -> Exported:
-    """Write patches on a base, which apply there in this order, to a folder of their own."""
     if output.exists() and not (output / SERIES).is_file() and any(output.iterdir()):
         raise UsageError(f"{output} holds something else: name another folder.")
-    last = commit(repository, patches, Commits(base))
-    commits = repository.git.text("rev-list", "--reverse", f"{base}..{last}").split()
+    commits = commit(repository, patches, Commits(onto))
     shutil.rmtree(output, ignore_errors=True)
     only = ("--", "salt/") if code else ()
     listed = []
@@ -75,4 +66,4 @@ def write(
             listed.append(patch.topic)
     write_atomically(output / SERIES, "".join(f"{topic}.patch\n" for topic in listed).encode())
     paths = tuple(str(output / f"{topic}.patch") for topic in listed)
-    return Exported(release, tuple(listed), str(output / SERIES), paths, repository.tree(last))
+    return Exported(base.version, tuple(listed), str(output / SERIES), paths, repository.tree((onto, *commits)[-1]))

@@ -3,8 +3,7 @@
 Commit ids must be the same on every machine, and no hook, template, signing key or ignore file of the user may
 take part: the environment is rebuilt, and the repository's own configuration is written by us.
 
-Stored patches carry one neutral author (see ``git.py``). A mail to upstream carries a person, who signs it off, so an
-address that a machine made up, or one that nobody can have, must not get that far.
+Stored patches carry one neutral author. A mail to upstream is by a person, who signs it off with a real address.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import os
 import re
 import socket
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,17 +53,21 @@ ALONE = {
 }
 
 
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's environment without any GIT_* of theirs, and with ours."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {**kept, **ALONE, **IDENTITY, **(extra or {})}
+    return {**_without_git(), **ALONE, **IDENTITY, **extra}
+
+
+def _without_git() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @cache
 def require_git() -> None:
     """Check that git is there and new enough.
 
-    :raises ToolError: when it is not.
+    Raises:
+        ToolError: when it is not.
     """
     try:
         run = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)
@@ -114,28 +117,27 @@ class Git:
         link = (folder / ".git").read_text(encoding="utf-8")
         return cls(Path(link.removeprefix("gitdir: ").strip()), folder)
 
-    def with_index(self, index: Path) -> Git:
-        """Return the same repository with another index."""
-        return replace(self, index=index)
-
     def attempt(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git in the work tree and tell how it ended."""
-        require_git()
-        extra = dict(env or {})
-        if self.index is not None:
-            extra["GIT_INDEX_FILE"] = str(self.index)
-        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
         cwd = self.work_tree if self.work_tree.is_dir() else None
-        # git holds the lock of ours as well, see lock.py; nothing else is inheritable
+        command, environ = self._command(args, env or {})
+        # git holds the lock of ours as well, see `locked`; nothing else is inheritable
         run = subprocess.run(
-            command, input=feed, capture_output=True, env=environment(extra), cwd=cwd, check=False, close_fds=False
+            command, input=feed, capture_output=True, env=environ, cwd=cwd, check=False, close_fds=False
         )
         return Result(run.returncode, run.stdout, decode(run.stderr).strip())
+
+    def _command(self, args: Iterable[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        require_git()
+        index = {"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {}
+        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
+        return command, environment({**env, **index})
 
     def run(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git in the work tree.
 
-        :raises ToolError: when it fails; what git said is the message.
+        Raises:
+            ToolError: when it fails; what git said is the message.
         """
         result = self.attempt(*args, feed=feed, env=env)
         if result.code != 0:
@@ -146,13 +148,12 @@ class Git:
     def ask(self, *args: str) -> None:
         """Run a git command that talks with the user on the terminal, with the user's editor.
 
-        :raises ToolError: when it fails.
+        Raises:
+            ToolError: when it fails.
         """
-        require_git()
         editor = next((os.environ[name] for name in ("GIT_EDITOR", "VISUAL", "EDITOR") if os.environ.get(name)), "vi")
-        extra = {"GIT_EDITOR": editor, **({"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {})}
-        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
-        run = subprocess.run(command, env=environment(extra), cwd=self.work_tree, check=False)
+        command, environ = self._command(args, {"GIT_EDITOR": editor})
+        run = subprocess.run(command, env=environ, cwd=self.work_tree, check=False)
         if run.returncode:
             raise ToolError(f"git {args[0]} failed with exit code {run.returncode} in {self.work_tree}.")
 
@@ -189,12 +190,6 @@ def uncommitted(layout: Layout, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(decode(line[3:]) for line in (listed or b"").split(b"\0") if line)
 
 
-def is_known(layout: Layout, data: bytes) -> bool:
-    """Tell whether the project's git has these bytes as a file: committed, staged or stashed, on whatever branch."""
-    digest = _git(layout, "hash-object", "--stdin", feed=data)
-    return digest is not None and _git(layout, "cat-file", "-e", decode(digest.strip())) is not None
-
-
 def _paths(layout: Layout, *command: str) -> tuple[str, ...] | None:
     """Run a git command that lists paths; None when this is not a checkout, or has no commit yet."""
     listed = _git(layout, *command, "--", "salt")
@@ -208,7 +203,7 @@ def _git(layout: Layout, *command: str, feed: bytes = b"") -> bytes | None:
     """Run the project's own git; None when this is not its checkout, or when it fails."""
     outer = ["git", "-C", str(layout.root)]
     # the user's configuration, but no GIT_* of a calling git
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env = _without_git()
     top = subprocess.run([*outer, "rev-parse", "--show-cdup"], capture_output=True, check=False, env=env)
     if top.returncode != 0 or top.stdout.strip():
         return None
@@ -218,19 +213,8 @@ def _git(layout: Layout, *command: str, feed: bytes = b"") -> bytes | None:
 
 IDENT = re.compile(r"^(?P<name>.*?) ?<(?P<email>[^<>]*)> \d+ [+-]\d{4}$")
 # RFC 2606, RFC 6761 and RFC 6762, what is used for networks that end at a router, and git's own "(none)"
-NOBODYS: tuple[str, ...] = (
-    "example",
-    "invalid",
-    "test",
-    "localhost",
-    "local",
-    "localdomain",
-    "internal",
-    "lan",
-    "home",
-    "arpa",
-)
-NOBODYS += ("corp", "example.com", "example.net", "example.org", "(none)")
+NOBODYS: tuple[str, ...] = ("example", "invalid", "test", "localhost", "local", "localdomain", "internal", "lan")
+NOBODYS += ("home", "arpa", "corp", "example.com", "example.net", "example.org", "(none)")
 # accounts of systems and of build services
 MACHINES = ("root", "nobody", "daemon", "runner", "jenkins", "buildbot", "gitlab-runner", "ci")
 NO_REPLY = re.compile(r"no[-_.]?reply")
@@ -254,7 +238,8 @@ class Contributor:
 def read_contributor(layout: Layout) -> Contributor:
     """Read who commits in this checkout: git's environment variables, the repository's configuration, the user's.
 
-    :raises UsageError: when none is set, or when a machine made it.
+    Raises:
+        UsageError: when none is set, or when a machine made it.
     """
     require_git()
     # without this option git makes an address of the account and the host
@@ -273,7 +258,8 @@ def read_contributor(layout: Layout) -> Contributor:
 def objection(contributor: Contributor, host: str) -> str | None:
     """Say why a name and an address cannot be a person's; None when they can.
 
-    :param host: the machine's name, as addresses made from it are the commonest wrong ones.
+    Args:
+        host: the machine's name, as addresses made from it are the commonest wrong ones.
     """
     name = contributor.name.strip().lower()
     local, at, domain = contributor.email.strip().lower().rpartition("@")
@@ -296,8 +282,9 @@ def objection(contributor: Contributor, host: str) -> str | None:
 
 
 def keep(layout: Layout, topic: str, data: bytes) -> Path | None:
-    """Copy a patch unless the project's git has it; give the copy's path."""
-    if is_known(layout, data):
+    """Copy a patch unless the project's git has it, committed, staged or stashed; give the copy's path."""
+    blob = _git(layout, "hash-object", "--stdin", feed=data)
+    if blob is not None and _git(layout, "cat-file", "-e", decode(blob.strip())) is not None:
         return None
     path = layout.discarded / f"{topic}-{hashlib.sha256(data).hexdigest()[:12]}.patch"
     write_atomically(path, data)

@@ -32,11 +32,6 @@ def entries(patch: Patch) -> tuple[str, ...]:
     return tuple(path for path, match in found if match and (match["name"].isdigit() or match["name"] == patch.topic))
 
 
-def strays(patch: Patch) -> tuple[str, ...]:
-    """Return the files below ``changelog/`` that upstream would not take, whatever number they got."""
-    return tuple(path for path in patch.files if path.startswith("changelog/") and path not in entries(patch))
-
-
 def is_unnumbered(path: str) -> bool:
     """Tell whether a path is an entry that still bears the name of its topic."""
     match = ENTRY.match(path)

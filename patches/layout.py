@@ -10,7 +10,6 @@ import fcntl
 import os
 import tempfile
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patches.errors import BusyError
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TREE = "patches.state"
-
-
 PATIENCE_S = 120.0
-
-
 PAUSE_S = 0.05
 
 
@@ -41,9 +36,12 @@ def locked(
 
     A git command that we started holds it as well: if we are killed, it may outlive us and still be at work.
 
-    :param name: the lock's file, below `build/`; another one than the tree's for what leaves the tree alone.
-    :param patience: seconds to wait for another command to end.
-    :raises BusyError: when it did not end in time.
+    Args:
+        name: the lock's file, below `build/`; another one than the tree's for what leaves the tree alone.
+        patience: seconds to wait for another command to end.
+
+    Raises:
+        BusyError: when it did not end in time.
     """
     layout.build.mkdir(parents=True, exist_ok=True)
     path = layout.build / name
@@ -65,91 +63,44 @@ def locked(
 EXTENSIONS = "extensions"
 
 
-@dataclass(frozen=True)
 class Layout:
     """The folders and files of one checkout of the project."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        """Name everything below the project's root; nothing is made."""
+        self.root = root
+        #: folder of the committed patches
+        self.patches = root / "patches"
+        #: the base's version and hash, in pip's requirements format
+        self.pin = self.patches / "base.txt"
+        #: the topics, in the order in which they apply
+        self.series = self.patches / "series"
+        #: folder of the series that are kept for other releases than the base, a folder for each
+        self.releases = self.patches / "releases"
+        #: the patched tree
+        self.salt = root / "salt"
+        #: the Salt extensions, a folder for each
+        self.extensions = self.salt / EXTENSIONS
+        #: everything that can be made again
+        self.build = root / "build"
+        #: the extensions as they are installed
+        self.wheels = self.build / "wheels"
+        #: downloaded source distributions
+        self.sdists = self.build / "sdists"
+        #: the pristine base, for comparison runs
+        self.stock = self.build / "stock"
+        #: the second git directory, whose work tree is ``salt/``
+        self.git_dir = self.build / "salt.git"
+        #: what the tree was last made from
+        self.state = self.git_dir / "saltbed.json"
+        #: where edits go that the user asked to drop
+        self.discarded = self.build / "discarded"
+        #: the environment's interpreter, whose pip downloads and whose pytest runs upstream's tests
+        self.python = self.build / "venv" / "bin" / "python"
 
-    @property
-    def patches(self) -> Path:
-        """Folder of the committed patches."""
-        return self.root / "patches"
-
-    @property
-    def pin(self) -> Path:
-        """The base's version and hash, in pip's requirements format."""
-        return self.patches / "base.txt"
-
-    @property
-    def series(self) -> Path:
-        """The topics, in the order in which they apply."""
-        return self.patches / "series"
-
-    @property
-    def releases(self) -> Path:
-        """Folder of the series that are kept for other releases than the base, a folder for each."""
-        return self.patches / "releases"
-
-    @property
-    def salt(self) -> Path:
-        """The patched tree."""
-        return self.root / "salt"
-
-    @property
-    def extensions(self) -> Path:
-        """The Salt extensions, a folder for each."""
-        return self.salt / EXTENSIONS
-
-    @property
-    def wheels(self) -> Path:
-        """The extensions as they are installed."""
-        return self.build / "wheels"
-
-    @property
-    def build(self) -> Path:
-        """Everything that can be made again."""
-        return self.root / "build"
-
-    @property
-    def sdists(self) -> Path:
-        """Downloaded source distributions."""
-        return self.build / "sdists"
-
-    @property
-    def stock(self) -> Path:
-        """The pristine base, for comparison runs."""
-        return self.build / "stock"
-
-    @property
-    def git_dir(self) -> Path:
-        """The second git directory, whose work tree is ``salt/``."""
-        return self.build / "salt.git"
-
-    @property
-    def state(self) -> Path:
-        """What the tree was last made from."""
-        return self.git_dir / "saltbed.json"
-
-    @property
-    def discarded(self) -> Path:
-        """Where edits go that the user asked to drop."""
-        return self.build / "discarded"
-
-    @property
-    def bump(self) -> Path:
-        """Work tree of a bump that stopped at a conflict and was told to stay."""
-        return self.build / "bump"
-
-    @property
-    def keeping(self) -> Path:
-        """Work tree in which topics are carried over to a release that a series is kept for."""
-        return self.build / "keep"
-
-    @property
-    def python(self) -> Path:
-        """The environment's interpreter, whose pip downloads and whose pytest runs upstream's tests."""
-        return self.build / "venv" / "bin" / "python"
+    def carrying(self, command: str) -> Path:
+        """Name the work tree in which `bump` or `keep` carries topics over to another release."""
+        return self.build / command
 
     def patch(self, topic: str) -> Path:
         """Name the file of a topic's patch."""

@@ -98,19 +98,15 @@ class Patch:
         return self.subject == PLACEHOLDER_SUBJECT or PLACEHOLDER_WHY in self.message
 
     @property
-    def is_new(self) -> bool:
-        """Whether it changes no file of upstream's."""
-        return re.search(rb"^diff --git ", self._split()[2], re.MULTILINE) is None
-
-    @property
     def is_empty(self) -> bool:
         """Whether it changes no file of upstream's and brings none."""
-        return not self.files and self.is_new
+        return not self.files and re.search(rb"^diff --git ", self._split()[2], re.MULTILINE) is None
 
     def with_files(self, files: Iterable[str]) -> Patch:
         """Return the same patch with these ``Files:`` trailers instead of its own.
 
-        :raises UsageError: when the message has no trailers to put them beside.
+        Raises:
+            UsageError: when the message has no trailers to put them beside.
         """
         wanted = sorted(set(files))
         if wanted == list(self.files):
@@ -130,7 +126,8 @@ class Patch:
     def with_requires(self, topics: Iterable[str]) -> Patch:
         """Return the same patch with more topics in its trailers that it needs.
 
-        :raises UsageError: when the message has no trailers to put them beside.
+        Raises:
+            UsageError: when the message has no trailers to put them beside.
         """
         if not self.trailers:
             raise UsageError(f"patches/{self.topic}.patch has no trailers: add at least 'Upstream-PR:' to its message.")
@@ -181,7 +178,8 @@ def trailers_of(message: str) -> tuple[tuple[str, str], ...]:
 def require_topic(name: str) -> str:
     """Check a topic's name, which is also a file's name.
 
-    :raises UsageError: when it is not made of lower-case words joined by hyphens.
+    Raises:
+        UsageError: when it is not made of lower-case words joined by hyphens.
     """
     if not TOPIC.match(name):
         raise UsageError(f"'{name}' cannot name a topic: use lower-case words joined by hyphens, like sql-base-json.")

@@ -78,14 +78,15 @@ def trial(repository: Repository, topics: Iterable[str] = ()) -> Trial:
     Each topic stands on the base with what it requires and nothing else, as it would be sent: a topic that needs
     another one and does not say so fails its tests.
 
-    :raises UsageError: when a topic is unknown, or when there is no tree.
+    Raises:
+        UsageError: when a topic is unknown, or when there is no tree.
     """
     series = read_series(repository.layout)
     state = settle(Tree(repository))
     if state is None:
         raise UsageError("There is no tree yet: run 'nox -s apply' first.")
     closures = [series.closure(topic) for topic in topics or series.topics]
-    made = {patches[-1].topic: commit(repository, patches, Commits(state.base_commit)) for patches in closures}
+    made = {patches[-1].topic: commit(repository, patches, Commits(state.base_commit))[-1] for patches in closures}
     return Trial(state.base_commit, made)
 
 
@@ -126,7 +127,8 @@ class Ground:
     def prove(self, topic: str, made: str) -> list[Proof]:
         """Run a topic's tests on its commit, and on the one before it.
 
-        :param made: the topic's commit, whole with its new files, after what it requires.
+        Args:
+            made: the topic's commit, whole with its new files, after what it requires.
         """
         brought = self.git.paths(
             "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=d", f"{made}^", made
@@ -153,10 +155,7 @@ class Ground:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
     def _counts(self, tests: Iterable[str], *, once: bool = False) -> dict[str, suite.Counts]:
-        """Count for each test file how it ended.
-
-        :param once: the first failure of a file is enough.
-        """
+        """Count for each test file how it ended; with `once` the first failure of a file is enough."""
         # without the topic a conftest.py may not even be imported, which ends the run of all tests beside it
         folders: dict[str, list[str]] = {}
         for name in tests:

@@ -20,7 +20,7 @@ from patches.git import EMAIL, NAME, Git, decode, encode, list_paths
 from patches.layout import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from patches.base import Base
     from patches.layout import Layout
@@ -64,15 +64,16 @@ GENERATED = ("salt.egg-info/", "build/")
 SCRATCH = ".scratch."
 PROOF = ".proof."
 PROOFS = "proofs.lock"
-FORMAT: tuple[str, ...] = (
-    "--keep-subject",
-    "--pretty=mboxrd",
-    "--zero-commit",
-    "--no-signature",
-    "--full-index",
+FORMAT: tuple[str, ...] = ("--keep-subject", "--pretty=mboxrd", "--zero-commit", "--no-signature", "--full-index")
+FORMAT += (
     "--always",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--unified=3",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
 )
-FORMAT += ("--no-renames", "--no-ext-diff", "--no-textconv", "--unified=3", "--src-prefix=a/", "--dst-prefix=b/")
 # the header with its folded lines
 AUTHOR = re.compile(rb"^From: .*\n([ \t].*\n)*", re.MULTILINE)
 AM: tuple[str, ...] = ("am", "-3", "--quiet", "--empty=keep", "--keep-non-patch", "--keep-cr", "--no-scissors")
@@ -141,7 +142,8 @@ class Repository:
     def scratch(self, commit: str, *, checkout: bool = True, prefix: str = SCRATCH) -> Iterator[Git]:
         """Yield a work tree of its own at a commit, gone afterwards; ``salt/`` is not touched.
 
-        :param checkout: without it the folder starts empty, which is all that `git am` needs.
+        Args:
+            checkout: without it the folder starts empty, which is all that `git am` needs.
         """
         with tempfile.TemporaryDirectory(dir=self.layout.build, prefix=prefix, ignore_cleanup_errors=True) as name:
             git = self.add_worktree(Path(name) / "tree", commit, checkout=checkout)
@@ -160,7 +162,8 @@ class Repository:
     def apply(self, git: Git, patches: Iterable[Patch]) -> tuple[str, ...]:
         """Apply patches in a scratch work tree, in order; give their commits.
 
-        :raises ConflictError: when one does not apply; the scratch work tree is then back at the last that did.
+        Raises:
+            ConflictError: when one does not apply; the scratch work tree is then back at the last that did.
         """
         commits = []
         for patch in patches:
@@ -174,15 +177,11 @@ class Repository:
             commits.append(git.text("rev-parse", "HEAD"))
         return tuple(commits)
 
-    def build(self, base_commit: str, patches: Sequence[Patch]) -> tuple[str, ...]:
-        """Apply patches to a base without touching any file of the tree."""
-        with self.scratch(base_commit, checkout=False) as git:
-            return self.apply(git, patches)
-
     def export(self, commit: str, *only: str) -> bytes:
         """Write a commit as a patch file by our neutral author: the same bytes for the same commit, on any machine.
 
-        :param only: "--" and the paths whose changes are wanted, without any all.
+        Args:
+            only: "--" and the paths whose changes are wanted, without any all.
         """
         written = self.git.run("format-patch", *FORMAT, "--stdout", "-1", commit, *only).out
         return AUTHOR.sub(f"From: {NAME} <{EMAIL}>\n".encode(), written, count=1)

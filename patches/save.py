@@ -7,14 +7,12 @@ once more first and compared with the tree, so that a patch on disk always makes
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patches.apply import build_state, is_current, settle, shown
 from patches.base import read_base
 from patches.errors import ConflictError, UsageError
-from patches.git import decode
 from patches.patch import PLACEHOLDER, Patch, require_topic, requires_of, trailers_of
 from patches.repository import reason
 from patches.series import Series, read_series, write_series
@@ -29,30 +27,26 @@ if TYPE_CHECKING:
     from patches.repository import Repository
     from patches.state import State
 
-HUNK = re.compile(r"^@@ -(?P<start>\d+)(?:,(?P<count>\d+))? ")
-
 
 def propose(
     repository: Repository, base_commit: str, series: Series, topic: str, commits: Mapping[str, str]
 ) -> tuple[Series, tuple[str, ...]]:
     """Add to a topic's trailers what it needs and does not name; give the series with it, and what was added.
 
-    :param commits: each topic's commit.
+    Args:
+        commits: each topic's commit.
     """
     if _applies(repository, base_commit, series, topic, ()):
         return series, ()
-    names = {commit: name for name, commit in commits.items()}
-    near = {names[commit] for commit in _blamed(repository, commits[topic]) if commit in names}
-    wanted = [name for name in series.topics if name in near and name not in series.get(topic).requires]
-    if not wanted or not _applies(repository, base_commit, series, topic, wanted):
-        # lines further off, such as those that move a hunk's place: all that change the same files
-        touched = set(repository.changed(f"{commits[topic]}^", commits[topic]))
-        wanted = [
-            name
-            for name, commit in commits.items()
-            if name != topic and touched & set(repository.changed(f"{commit}^", commit))
-        ]
-    for name in list(wanted):
+    # of all that change the same files, those without which it does not apply
+    touched = set(repository.changed(f"{commits[topic]}^", commits[topic]))
+    wanted = [
+        name
+        for name, commit in commits.items()
+        if name != topic and touched & set(repository.changed(f"{commit}^", commit))
+    ]
+    # later ones first: they bring along what they require
+    for name in reversed(wanted):
         fewer = [other for other in wanted if other != name]
         if _applies(repository, base_commit, series, topic, fewer):
             wanted = fewer
@@ -71,23 +65,6 @@ def _applies(repository: Repository, base_commit: str, series: Series, topic: st
     except ConflictError:
         return False
     return True
-
-
-def _blamed(repository: Repository, commit: str) -> set[str]:
-    """Return the commits that wrote the lines in and around a commit's changes."""
-    found: set[str] = set()
-    for name in repository.changed(f"{commit}^", commit):
-        if name not in repository.files(f"{commit}^"):
-            continue
-        diff = repository.git.run("diff", "--no-color", "--unified=3", f"{commit}^", commit, "--", f":(literal){name}")
-        for line in decode(diff.out).splitlines():
-            match = HUNK.match(line)
-            if match is None or match["count"] == "0":
-                continue
-            lines = f"{match['start']},+{match['count'] or 1}"
-            blamed = repository.git.attempt("blame", "-l", "-s", "-L", lines, f"{commit}^", "--", name)
-            found |= {text.partition(" ")[0] for text in blamed.text.splitlines()}
-    return found
 
 
 @dataclass(frozen=True)
@@ -128,8 +105,9 @@ class Saved:
 def save(repository: Repository, request: Request) -> Saved:
     """Save the edits; the caller holds the lock.
 
-    :raises UsageError: when it is not clear which topic a file belongs to; nothing is written then.
-    :raises ConflictError: when a later topic changes the same lines; nothing is written then.
+    Raises:
+        UsageError: when it is not clear which topic a file belongs to; nothing is written then.
+        ConflictError: when a later topic changes the same lines; nothing is written then.
     """
     layout = repository.layout
     repository.prepare()
@@ -188,11 +166,7 @@ def _snapshot(tree: Tree, request: Request, edited: tuple[str, ...]) -> str:
 
 
 def _require_topic(request: Request, series: Series) -> None:
-    """Check the topic that the user named.
-
-    :raises UsageError: when a new one's name is taken, cannot be one or needs a topic that is none, or when there is
-        none of that name.
-    """
+    """Raise UsageError for a topic that is none, or for a new one with a wrong name or needs that are none."""
     if request.topic is None:
         return
     require_topic(request.topic)
@@ -225,10 +199,7 @@ def _touching(repository: Repository, state: State) -> dict[str, list[str]]:
 def _assign(
     paths: Iterable[str], request: Request, series: Series, touching: Mapping[str, list[str]]
 ) -> dict[str, tuple[str, ...]]:
-    """Decide which topic each edit belongs to.
-
-    :raises UsageError: when the series leaves a choice and the user made none.
-    """
+    """Decide which topic each edit belongs to; raise UsageError when the user has to."""
     assigned: dict[str, list[str]] = {}
     unclear = []
     for path in paths:
@@ -248,11 +219,9 @@ def _assign(
 
 
 def _claim(present: Iterable[str], request: Request, series: Series) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the new files that go to the user's topic, and those that stay without one.
+    """Return the new files that go to the user's topic, and those that stay; raise UsageError if they need a topic.
 
     A file that the user names moves there from the topic that lists it; without names only unclaimed files go.
-
-    :raises UsageError: when there are unclaimed files and the user named no topic.
     """
     unclaimed = [name for name in present if name not in series.files]
     if request.topic is None and unclaimed:
@@ -304,10 +273,7 @@ def _message(tree: Tree, state: State) -> str:
 
 
 def _squash(git: Git, base_commit: str) -> None:
-    """Let git move each fix-up into its topic's commit.
-
-    :raises ConflictError: when a later topic changes the same lines.
-    """
+    """Let git move each fix-up into its topic's commit; raise ConflictError if a later one changes the same lines."""
     result = git.attempt("rebase", "--quiet", "--interactive", "--autosquash", "--empty=keep", base_commit)
     if result.code != 0:
         files = ", ".join(git.paths("diff", "-z", "--name-only", "--diff-filter=U")) or reason(result.err)

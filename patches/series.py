@@ -44,7 +44,8 @@ class Series:
     def get(self, topic: str) -> Patch:
         """Return a topic's patch.
 
-        :raises UsageError: when there is no such topic.
+        Raises:
+            UsageError: when there is no such topic.
         """
         for patch in self.patches:
             if patch.topic == topic:
@@ -55,7 +56,8 @@ class Series:
     def closure(self, topic: str) -> tuple[Patch, ...]:
         """Return a topic's patch after all that it requires, in the order of the series.
 
-        :raises UsageError: when it requires a topic that does not come before it.
+        Raises:
+            UsageError: when it requires a topic that does not come before it.
         """
         wanted = {topic}
         for patch in reversed(self.patches):
@@ -78,7 +80,8 @@ class Series:
 def read_series(layout: Layout) -> Series:
     """Read the series and its patches.
 
-    :raises UsageError: when a patch is missing, listed twice, or on disk without being listed.
+    Raises:
+        UsageError: when a patch is missing, listed twice, or on disk without being listed.
     """
     try:
         text = layout.series.read_text(encoding="utf-8")
@@ -98,18 +101,16 @@ def read_series(layout: Layout) -> Series:
 
 
 def keep_uncommitted(layout: Layout, series: Series) -> tuple[str, ...]:
-    """Copy the patches on disk that a series would overwrite or delete and that nobody committed; give the copies."""
-    new = {patch.topic: patch.data for patch in series}
-    on_disk = {path.stem: path.read_bytes() for path in sorted(layout.patches.glob("*.patch"))}
-    copies = (keep(layout, topic, data) for topic, data in on_disk.items() if new.get(topic) != data)
+    """Copy the patches on disk that a series would overwrite and that nobody committed; give the copies."""
+    on_disk = {patch.topic: layout.patch(patch.topic).read_bytes() for patch in series}
+    copies = (keep(layout, patch.topic, on_disk[patch.topic]) for patch in series if on_disk[patch.topic] != patch.data)
     return tuple(str(path) for path in copies if path is not None)
 
 
 def write_series(layout: Layout, series: Series) -> tuple[str, ...]:
     """Write the patches that differ from the files on disk, and the series; give the topics that were written.
 
-    Comments in the series are kept: new topics are added at its end. Topics that are gone are taken out, with their
-    patches.
+    Comments in the series are kept: new topics are added at its end.
     """
     written = []
     for patch in series:
@@ -119,11 +120,7 @@ def write_series(layout: Layout, series: Series) -> tuple[str, ...]:
             written.append(patch.topic)
     text = layout.series.read_text(encoding="utf-8") if layout.series.exists() else ""
     lines = [line.strip() for line in text.splitlines()]
-    kept = [line for line in lines if not line or line.startswith("#") or line in series.topics]
     added = [topic for topic in series.topics if topic not in lines]
-    if added or kept != lines:
-        write_atomically(layout.series, "".join(f"{line}\n" for line in (*kept, *added)).encode())
-    for path in layout.patches.glob("*.patch"):
-        if path.stem not in series.topics:
-            path.unlink()
+    if added:
+        write_atomically(layout.series, "".join(f"{line}\n" for line in (*lines, *added)).encode())
     return tuple(written)

@@ -2,8 +2,6 @@
 
 Kept in the second git directory: with it, `apply` knows in milliseconds that there is nothing to do, and what to do
 when the pin or a patch changed under it. Losing it costs one rebuild, never an edit.
-
-Two nox sessions may both want the tree made; the second waits for the first and then finds nothing to do.
 """
 
 from __future__ import annotations

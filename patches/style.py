@@ -6,7 +6,6 @@ distribution, so ``tests/upstream/pylintrc`` stands for it.
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
@@ -30,15 +29,13 @@ if TYPE_CHECKING:
     from patches.layout import Layout
     from patches.repository import Repository
 
-OLDEST_PYTHON = (3, 9)
+VERMIN = ("--target=3.9-", "--violations", "--quiet", "--format", "parsable")
 PYUPGRADE = ("--py310-plus", "--keep-mock")
 # runs in the Python of another program, which may be 2.7
 FOREIGN = "/plugin/"
 # nothing was rewritten, or something
 REWRITTEN = (0, 1)
 BANDIT = ("--quiet", "-lll", "--skip=B701,B324", "--format=custom", "--msg-template={relpath}:{line}: {test_id} {msg}")
-# pylint takes seconds for a long file of upstream's; reviewers see what is wrong in a few lines
-FEW_LINES = 12
 # the places in a message of pylint: its own, and the one that it refers to
 LINE = re.compile(r":\d+:\d*:|\bline \d+\b")
 
@@ -55,7 +52,8 @@ class Verdict:
 def files(repository: Repository) -> tuple[str, ...]:
     """Return the Python files of Salt and of its extensions that are ours or that our topics change.
 
-    :raises UsageError: when there is no tree.
+    Raises:
+        UsageError: when there is no tree.
     """
     salt = repository.layout.salt
     extensions = (path.relative_to(salt).as_posix() for path in repository.layout.extensions.rglob("*.py"))
@@ -65,7 +63,8 @@ def files(repository: Repository) -> tuple[str, ...]:
 def all_files(repository: Repository) -> tuple[str, ...]:
     """Return the files of Salt that our topics change or add, edits that are not saved included.
 
-    :raises UsageError: when there is no tree.
+    Raises:
+        UsageError: when there is no tree.
     """
     state = read_state(repository.layout)
     if state is None:
@@ -77,12 +76,8 @@ def all_files(repository: Repository) -> tuple[str, ...]:
     return tuple(name for name in listed if (salt / name).is_file())
 
 
-def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Verdict, ...]:
-    """Run the linters over our files in Salt's tree.
-
-    :param fix: let black and isort rewrite them.
-    :param quick: leave files of upstream's that have only a few lines of ours out of pylint.
-    """
+def check(repository: Repository) -> tuple[Verdict, ...]:
+    """Run the linters over our files in Salt's tree."""
     layout = repository.layout
     names = files(repository)
     if not names:
@@ -90,40 +85,24 @@ def check(repository: Repository, *, fix: bool, quick: bool = False) -> tuple[Ve
     # the linters may have an environment of their own
     python = sys.executable if find_spec("pylint") else str(layout.python)
     config = layout.root / "tests" / "upstream" / "pylintrc"
-    only = [] if fix else ["--check"]
-    pylint = ["pylint", f"--rcfile={config}", "--score=n", "--jobs=0"]
-    commands = {
-        "black": ["black", "--quiet", *only, *([] if fix else ["--diff"])],
-        "isort": ["isort", "--quiet", *only, *([] if fix else ["--diff"])],
-    }
-    verdicts = [_syntax(layout, names), _hooks(layout, all_files(repository))]
-    verdicts.append(pyupgrade(python, layout, names, fix=fix))
-    for linter, command in commands.items():
-        run = subprocess.run(
-            [python, "-m", *command, *names], cwd=layout.salt, capture_output=True, text=True, check=False
-        )
+    every = all_files(repository)
+    found = _without(Hooks(layout.salt).check(every), Hooks(layout.stock).check(every))
+    verdicts = [Verdict("hooks", int(bool(found)), "\n".join(found)), pyupgrade(python, layout, names)]
+    for linter in ("black", "isort"):
+        command = [python, "-m", linter, "--quiet", "--check", "--diff", *names]
+        run = subprocess.run(command, cwd=layout.salt, capture_output=True, text=True, check=False)
         verdicts.append(Verdict(linter, run.returncode, (run.stdout + run.stderr).strip()))
-    oldest = f"--target={'.'.join(map(str, OLDEST_PYTHON))}-"
-    # vermin is a script beside Python, and no module that can be run
-    vermin = [str(Path(python).with_name("vermin")), oldest, "--violations", "--quiet", "--format", "parsable"]
+    # vermin is a script beside Python, and no module that can be run; it fails on syntax that Python 3.9 lacks as well,
+    # and black on what no Python knows
+    vermin = [str(Path(python).with_name("vermin")), *VERMIN]
     verdicts.append(_less_theirs("vermin", vermin, layout, names))
     verdicts.append(_less_theirs("bandit", [python, "-m", "bandit", *BANDIT], layout, names))
-    if quick:
-        names = tuple(name for name in names if _ours(layout, name) > FEW_LINES)
-    return (*verdicts, _less_theirs("pylint", [python, "-m", *pylint], layout, names))
+    pylint = [python, "-m", "pylint", f"--rcfile={config}", "--score=n", "--jobs=0"]
+    return (*verdicts, _less_theirs("pylint", pylint, layout, names))
 
 
-def _hooks(layout: Layout, names: tuple[str, ...]) -> Verdict:
-    """Run the rules of Salt's hooks, without what they say of the stock tree as well."""
-    found = _without(Hooks(layout.salt).check(names), Hooks(layout.stock).check(names))
-    return Verdict("hooks", int(bool(found)), "\n".join(found))
-
-
-def pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool) -> Verdict:
-    """Run pyupgrade on copies, as it rewrites what it finds: files that it rewrites in stock as well are not ours.
-
-    With ``fix`` the others are rewritten.
-    """
+def pyupgrade(python: str, layout: Layout, names: tuple[str, ...]) -> Verdict:
+    """Run pyupgrade on copies, as it rewrites what it finds: files that it rewrites in stock as well are not ours."""
     command = [python, "-m", "pyupgrade", *PYUPGRADE]
     names = tuple(name for name in names if FOREIGN not in name)
     rewritten = {}
@@ -141,17 +120,7 @@ def pyupgrade(python: str, layout: Layout, names: tuple[str, ...], *, fix: bool)
                 name for name in present if Path(scratch, name).read_bytes() != (tree / name).read_bytes()
             }
     ours = sorted(rewritten[layout.salt] - rewritten[layout.stock])
-    if fix and ours:
-        run = subprocess.run([*command, *ours], cwd=layout.salt, capture_output=True, text=True, check=False)
-        return Verdict("pyupgrade", 0, run.stderr if run.returncode not in REWRITTEN else "")
     return Verdict("pyupgrade", int(bool(ours)), "\n".join(f"{name}: pyupgrade would rewrite it" for name in ours))
-
-
-def _ours(layout: Layout, name: str) -> int:
-    """Count the lines of a file that upstream's own has not."""
-    stock = layout.stock / name
-    old = set(stock.read_bytes().splitlines()) if stock.is_file() else set()
-    return sum(line not in old for line in (layout.salt / name).read_bytes().splitlines())
 
 
 def _less_theirs(linter: str, command: list[str], layout: Layout, names: tuple[str, ...]) -> Verdict:
@@ -186,14 +155,3 @@ def _messages(output: str, tree: Path) -> list[str]:
     lines = [line.removeprefix(f"{tree}/") for line in output.splitlines() if not line.startswith("*")]
     # cut before the name of a temporary file, which differs each time; lines with ::: are sums that vermin prints
     return [line.partition(" Please open an issue")[0] for line in lines if ":::" not in line]
-
-
-def _syntax(layout: Layout, names: tuple[str, ...]) -> Verdict:
-    """Parse the files as the oldest Python that Salt runs on would."""
-    wrong = []
-    for name in names:
-        try:
-            ast.parse((layout.salt / name).read_bytes(), name, feature_version=OLDEST_PYTHON)
-        except SyntaxError as error:
-            wrong.append(f"{name}:{error.lineno}: {error.msg}")
-    return Verdict("syntax", int(bool(wrong)), "\n".join(wrong))

@@ -57,10 +57,13 @@ def run(
 ) -> int:
     """Run some of upstream's tests and let pytest report; give pytest's exit code.
 
-    :param names: sets (`touched`, `wider`), or files and folders of tests by their paths in the tree of Salt, or in
-        the working copy.
-    :param own: run the test files that our topics bring as well; `check --tests` has run them otherwise.
-    :raises UsageError: when a set, a file or the tree is not there.
+    Args:
+        names: sets (`touched`, `wider`), or files and folders of tests by their paths in the tree of Salt, or in the
+            working copy.
+        own: run the test files that our topics bring as well; `check --tests` has run them otherwise.
+
+    Raises:
+        UsageError: when a set, a file or the tree is not there.
     """
     layout = repository.layout
     tree = layout.stock if stock else layout.salt
@@ -82,8 +85,9 @@ def run(
 def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, once: bool = False) -> dict[str, Counts]:
     """Run test files quietly, all in one process, and count for each of them.
 
-    :param report: where pytest writes its machine-readable report.
-    :param once: after the first failure of a file its other tests are skipped.
+    Args:
+        report: where pytest writes its machine-readable report.
+        once: after the first failure of a file its other tests are skipped.
     """
     options = ["-q", f"--junitxml={report}", "--continue-on-collection-errors", *(["-p", ONCE] if once else [])]
     conftest = tree / "tests" / "conftest.py"
@@ -109,11 +113,7 @@ def counts(layout: Layout, tree: Path, tests: Sequence[str], report: Path, *, on
 def _counted(
     test: str, cases: Iterable[ET.Element], done: subprocess.CompletedProcess[str], *, reported: bool
 ) -> Counts:
-    """Count what a report says of one file; what could not be collected is a failure.
-
-    :param done: pytest's run for all files.
-    :param reported: whether there is a report at all: pytest that crashes ends as if a test had failed.
-    """
+    """Count what a report says of one file; what could not be collected, as when pytest crashed, is a failure."""
     module = test.removesuffix(".py").replace("/", ".")
     passed = failed = skipped = 0
     error = ""
@@ -153,7 +153,8 @@ def _reason(wrong: ET.Element) -> str:
 def named(repository: Repository, tree: Path, name: str) -> tuple[str, ...]:
     """Return the paths, in a tree of Salt, of the tests that a name of `run` means.
 
-    :raises UsageError: when it means none.
+    Raises:
+        UsageError: when it means none.
     """
     if name in SETS:
         paths = listed(repository.layout, f"{name}.txt")

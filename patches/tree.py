@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,9 +89,12 @@ class Tree:
     def choose(self, files: Iterable[str], diff: Path | None = None) -> str:
         """Write the last commit's files with some of the edits as a git tree; give its id.
 
-        :param files: the files to ask about, hunk by hunk, on the terminal.
-        :param diff: takes the place of the questions: the edits that are wanted.
-        :raises UsageError: when the diff holds what is no edit of the tree.
+        Args:
+            files: the files to ask about, hunk by hunk, on the terminal.
+            diff: takes the place of the questions: the edits that are wanted.
+
+        Raises:
+            UsageError: when the diff holds what is no edit of the tree.
         """
         with self._private_index() as git:
             if diff is None:
@@ -118,8 +121,9 @@ class Tree:
         A file is only overwritten or deleted when its content is one of the ``known`` commits', so an edit
         that nobody has saved survives any mistake of the caller.
 
-        :param torn: an earlier run was interrupted: a file that holds the beginning of what it should hold is
-            that run's, and is completed.
+        Args:
+            torn: an earlier run was interrupted: a file that holds the beginning of what it should hold is that run's,
+                and is completed.
         """
         self.folder.mkdir(exist_ok=True)
         listings = [self.repository.files(commit) for commit in known]
@@ -192,7 +196,7 @@ class Tree:
         with tempfile.TemporaryDirectory(dir=layout.build, prefix=".scratch.") as name:
             index = Path(name) / "index"
             shutil.copyfile(layout.git_dir / "index", index)
-            yield self.git.with_index(index)
+            yield replace(self.git, index=index)
 
     @staticmethod
     def _add(git: Git, paths: Iterable[str]) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from patches.errors import FetchError, ToolError, UsageError
+from patches.layout import write_atomically
 
 if TYPE_CHECKING:
     from patches.layout import Layout
@@ -36,7 +37,8 @@ SECONDS = 60
 def add(layout: Layout, extension: Path, target: Path) -> None:
     """Put the libraries of an extension into a copy of its sources; do nothing for an extension without any.
 
-    :raises FetchError: when one cannot be downloaded, or when its hash is another.
+    Raises:
+        FetchError: when one cannot be downloaded, or when its hash is another.
     """
     wanted = extension / LIST
     if not wanted.exists():
@@ -56,7 +58,8 @@ def add(layout: Layout, extension: Path, target: Path) -> None:
 def fetch(layout: Layout, package: dict[str, Any]) -> Path:
     """Return the archive of a package, from the cache or from the registry.
 
-    :raises FetchError: when it cannot be downloaded, or when its hash is another.
+    Raises:
+        FetchError: when it cannot be downloaded, or when its hash is another.
     """
     path = layout.build / "npm" / str(package["path"]).rpartition("/")[2]
     if path.exists() and _is_pinned(path.read_bytes(), package):
@@ -68,10 +71,7 @@ def fetch(layout: Layout, package: dict[str, Any]) -> Path:
     content = _download(url, package)
     if not _is_pinned(content, package):
         raise FetchError(f"{url} has another SHA-512 than {LIST} pins: do not trust this registry.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_bytes(content)
-    part.rename(path)
+    write_atomically(path, content)
     return path
 
 
@@ -118,10 +118,13 @@ def names(layout: Layout) -> tuple[str, ...]:
 def build(layout: Layout, *, offline: bool = False) -> tuple[Wheel, ...]:
     """Build all extensions into `build/wheels/`, in place of what is there.
 
-    :param offline: warn of an extension whose libraries cannot be downloaded, and leave it out.
-    :raises UsageError: when there is no environment to build with.
-    :raises ToolError: when pip fails.
-    :raises FetchError: when a library of an extension cannot be downloaded.
+    Args:
+        offline: warn of an extension whose libraries cannot be downloaded, and leave it out.
+
+    Raises:
+        UsageError: when there is no environment to build with.
+        ToolError: when pip fails.
+        FetchError: when a library of an extension cannot be downloaded.
     """
     if not layout.python.exists():
         raise UsageError("There is no environment to build with: run 'nox -s wheels'.")

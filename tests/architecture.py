@@ -1,7 +1,7 @@
-"""Draw docs/architecture.svg from the imports: which package uses which, and which room of a package which room.
+"""Draw docs/architecture.svg from the imports: which package or subpackage uses which.
 
-A room is a folder with modules. An arrow goes from who imports to what is imported; what follows from other arrows is
-left out. Only the standard library.
+An arrow goes from who imports to what is imported; what follows from other arrows is left out. Only the standard
+library.
 
 Examples: `nox -s architecture`, `python tests/architecture.py --check`.
 """
@@ -34,7 +34,7 @@ Graph = dict[str, set[str]]
 
 @dataclass(frozen=True)
 class Panel:
-    """A package: its rooms in rows, those that import the most on top, and the arrows between them."""
+    """A package: its subpackages in rows, those that import the most on top, and the arrows between them."""
 
     name: str
     text: str
@@ -57,8 +57,8 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def rooms(package: str, root: Path = ROOT) -> Graph:
-    """Return which room of a package imports which other ones."""
+def subpackages(package: str, root: Path = ROOT) -> Graph:
+    """Return which subpackage of a package imports which other ones."""
     folder = root / package
     names = sorted(path.name for path in folder.iterdir() if (path / "__init__.py").exists())
     found: Graph = {name: set() for name in names}
@@ -66,9 +66,9 @@ def rooms(package: str, root: Path = ROOT) -> Graph:
         for path in sorted((folder / name).rglob("*.py")):
             for target in imported(path):
                 of, _, rest = target.partition(".")
-                room = rest.split(".")[0]
-                if of == package and room in found and room != name:
-                    found[name].add(room)
+                subpackage = rest.split(".")[0]
+                if of == package and subpackage in found and subpackage != name:
+                    found[name].add(subpackage)
     return found
 
 
@@ -117,7 +117,7 @@ def sentence(path: Path) -> str:
 
 def panel(package: str, root: Path = ROOT) -> Panel:
     """Return what is drawn of a package."""
-    graph = rooms(package, root)
+    graph = subpackages(package, root)
     rows = [row[at : at + ACROSS] for row in layers(graph) for at in range(0, len(row), ACROSS)]
     texts = {name: sentence(root / package / name / "__init__.py") for name in graph}
     return Panel(package, sentence(root / package / "__init__.py"), rows, arrows(graph), texts)
@@ -148,7 +148,7 @@ def drawn(shown: Panel, top: int, width: int) -> Iterator[str]:
                 f'{x2 + WIDTH / 2:g} {y2 - GAP:g} {x2 + WIDTH / 2:g} {y2:g}" class="arrow" marker-end="url(#head)"/>'
             )
     for name, (x, y) in places.items():
-        yield f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" class="room"/>'
+        yield f'<rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" class="subpackage"/>'
         yield f'<text x="{x + 10:g}" y="{y + 20:g}" class="name">{name}</text>'
         yield from lines(shown.texts[name], x + 10, y + 38, LETTERS, 4, "say")
 
@@ -171,7 +171,7 @@ def picture(root: Path = ROOT) -> str:
         elements.append(f'<path d="M{x:g} {y1} L{x:g} {y2}" class="arrow" marker-end="url(#head)"/>')
     style = (
         "text{font-family:sans-serif;fill:#222}.package{font-size:16px;font-weight:bold}.name{font-size:14px;"
-        "font-weight:bold}.say{font-size:11px;fill:#555}.panel{fill:#f4f6f8;stroke:#c5ccd3}.room{fill:#fff;"
+        "font-weight:bold}.say{font-size:11px;fill:#555}.panel{fill:#f4f6f8;stroke:#c5ccd3}.subpackage{fill:#fff;"
         "stroke:#7a8794}.arrow{fill:none;stroke:#7a8794;stroke-width:1.2}"
     )
     marker = (

@@ -29,7 +29,7 @@ def halt(pid: int) -> None:
     until(
         lambda: (seen := kernel.read(pid)) and seen.halted,
         Deadline(HALT_S),
-        lambda: f"Process {pid} does not stop: {kernel.told(pid)}.",
+        lambda: f"Process {pid} does not stop: {kernel.describe(pid)}.",
     )
 
 

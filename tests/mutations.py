@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samples import files
+from harness.samples import PATTERNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def mutate(samples: Path, seed: int) -> Mutation:
         "cut": _cut, "moved": _moved,
     }  # fmt: skip
     kind = rng.choice(sorted(kinds))
-    paths = sorted(path for pattern in files.PATTERNS for path in samples.glob(pattern) if _rows(path))
+    paths = sorted(path for pattern in PATTERNS for path in samples.glob(pattern) if _rows(path))
     if kind in ("shifted", "skewed"):
         paths = [path for path in paths if path.suffix != ".csv" or _timed(path)]
     path = rng.choice(paths) if kind != "silent" else samples / "processes.csv"

@@ -13,17 +13,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from harness.results import result, runs
-from harness.samples.files import Samples, some
-from harness.samples.rows import APART
+from harness.samples import APART, Samples, some
 from harness.scenarios.clients import RUNNERS
+from harness.verify import flattened
 from harness.verify.store import NOTE, WRONG, Finding, Store
-from harness.verify.verification import flattened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from harness.scenarios.runners import Asked
+    from harness.scenarios.clients import Asked
     from harness.scenarios.scenario import Scenario
 
 FIND_JOB = "saltutil.find_job"
@@ -224,28 +223,28 @@ def _short(value: float | None) -> str:
 def _prepare(store: Store, asked: Asked) -> None:
     """Make what the figures are made of: the load's jobs, the returns that were sent for them, the requests' ends."""
     start, settled = store.timeline["load_start"], store.timeline["settled"]
-    store.make("CREATE TABLE functions (fun TEXT)")
+    store.rows("CREATE TABLE functions (fun TEXT)")
     tables = ("jobs", "tallies", "accepted", "returns")
     for (name,) in store.rows(" UNION ".join(f"SELECT fun FROM {table}" for table in tables)):  # noqa: S608 - our names
         if name in asked:
-            store.make("INSERT INTO functions VALUES (:name)", name=name)
-    store.make(
+            store.rows("INSERT INTO functions VALUES (:name)", name=name)
+    store.rows(
         """
         CREATE TABLE load_jobs AS
         SELECT jid, min(fun) AS fun, sum(targeted) AS targeted FROM jobs WHERE time >= :start GROUP BY jid
         """,
         start=start,
     )
-    store.make("CREATE UNIQUE INDEX load_jobs_index ON load_jobs (jid)")
-    store.make("CREATE TABLE told (jid TEXT, fun TEXT, expected INTEGER)")
+    store.rows("CREATE UNIQUE INDEX load_jobs_index ON load_jobs (jid)")
+    store.rows("CREATE TABLE told (jid TEXT, fun TEXT, expected INTEGER)")
     for kind, function, expected, jids in store.rows(
         "SELECT kind, function, expected, jids FROM requests ORDER BY rowid"
     ):
         # a runner's id is not the id of a job on minions; master and fleet know the functions of jobs that it published
         for jid in () if kind in RUNNERS else jids.split():
-            store.make("INSERT INTO told VALUES (:jid, :fun, :minions)", jid=jid, fun=function, minions=expected)
+            store.rows("INSERT INTO told VALUES (:jid, :fun, :minions)", jid=jid, fun=function, minions=expected)
     # a worker writes a tally several times, with the same number; the last row counts
-    store.make(
+    store.rows(
         """
         CREATE TABLE reached AS
         SELECT jid, min(fun) AS fun, sum(targeted) AS targeted, sum(reached) AS reached FROM tallies
@@ -254,7 +253,7 @@ def _prepare(store: Store, asked: Asked) -> None:
         """
     )
     # jobs are known from the master, which accepted them, from clients, which were told their ids, and from minions
-    store.make(
+    store.rows(
         """
         CREATE TABLE followed AS
         WITH known AS (
@@ -277,7 +276,7 @@ def _prepare(store: Store, asked: Asked) -> None:
         """,
         settled=settled,
     )
-    store.make(
+    store.rows(
         """
         CREATE VIEW sent AS
         SELECT returns.time, returns.fun, attempts, acknowledged, seconds,
@@ -290,7 +289,7 @@ def _prepare(store: Store, asked: Asked) -> None:
 
 def _end(store: Store) -> None:
     """Make the table of what became of each request."""
-    store.make("CREATE TABLE ends (function TEXT, wait NUMERIC, latency NUMERIC, failed INTEGER)")
+    store.rows("CREATE TABLE ends (function TEXT, wait NUMERIC, latency NUMERIC, failed INTEGER)")
     for kind, function, mode, scheduled, finished, jids, expected, error in store.rows(
         "SELECT kind, function, mode, scheduled, finished, jids, expected, error FROM requests"
     ):
@@ -305,7 +304,7 @@ def _end(store: Store) -> None:
             # a client that only wanted the job's id would find the returns in the job cache
             seen, last = _of_jobs(store, jids.split())
             over, failed = max(finished, last), failed or seen < expected
-        store.make(
+        store.rows(
             "INSERT INTO ends VALUES (:function, :wait, :latency, :failed)",
             function=function,
             wait=over - scheduled,

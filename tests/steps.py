@@ -1,8 +1,8 @@
 """Run steps side by side: `python tests/steps.py LANES`, where LANES is JSON, see `read_lanes`.
 
 The steps of a lane run one after the other, the lanes at the same time. What a step says is shown when it has ended,
-whole; the first step that fails stops all others and is shown last, and its exit code is that of the whole. Ctrl-C
-stops all of them as well.
+whole; the first step that fails stops all others, whose output is shown as well, and is shown last, and its exit code
+is that of the whole. Ctrl-C stops all of them as well.
 
 Example: python tests/steps.py '[[["lint", [["ruff", "check"]]], ["types", [["mypy", "."]]]], [["t", [["pytest"]]]]]'
 """
@@ -43,7 +43,7 @@ class FailedError(Exception):
         """Keep what to tell; `code` is an exit code as a shell gives it."""
         super().__init__(step.name)
         self.code = code
-        self.told = f"{output.rstrip()}\n== {step.name}: failed with exit code {code} after {seconds:.0f} s"
+        self.told = f"{output}\n== {step.name}: failed with exit code {code} after {seconds:.0f} s"
 
 
 def read_lanes(text: str) -> list[list[Step]]:
@@ -56,15 +56,26 @@ async def run(step: Step) -> None:
     begin = time.monotonic()
     print(f"== {step.name}: begins", flush=True)
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        for command in step.commands:
-            code = await call(command, output)
-            if code:
-                break
-        output.seek(0)
-        said, seconds = output.read(), time.monotonic() - begin
+        try:
+            for command in step.commands:
+                code = await call(command, output)
+                if code:
+                    break
+        except asyncio.CancelledError:
+            # it may have found something, too
+            seconds = time.monotonic() - begin
+            print(f"{text(output)}\n== {step.name}: stopped after {seconds:.0f} s".lstrip(), flush=True)
+            raise
+        said, seconds = text(output), time.monotonic() - begin
     if code:
         raise FailedError(step, code, said, seconds)
-    print(f"{said.rstrip()}\n== {step.name}: passed after {seconds:.0f} s".lstrip(), flush=True)
+    print(f"{said}\n== {step.name}: passed after {seconds:.0f} s".lstrip(), flush=True)
+
+
+def text(output: IO[str]) -> str:
+    """Return what was written into a file."""
+    output.seek(0)
+    return output.read().rstrip()
 
 
 async def call(command: Sequence[str], output: IO[str]) -> int:

@@ -17,11 +17,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from evil_minions import JobRow, ReturnRow, StartRow, TallyRow
+from harness import samples as kinds
 from harness.results import result, runs
-from harness.samples import files
-from harness.samples import files as samples
-from harness.samples import rows as kinds
-from harness.samples.rows import Timeline
+from harness.samples import Timeline
 from harness.scenarios.scenario import load, requests
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def write(parent: Path, shape: Shape) -> Path:
     started = datetime.fromtimestamp(START, UTC).isoformat(timespec="seconds")
     runs.write(folder, runs.Run(ID, started, ("stock",), shape.minions, 1, "none", status="finished"))
     _samples(samples, folder / "scenario.toml", shape)
-    files.write(samples)
+    kinds.write(samples)
     result.write(result.compute(folder), folder)
     return folder
 
@@ -117,7 +115,7 @@ def _samples(folder: Path, scenario: Path, shape: Shape) -> None:
         finished.append(over + 0.02)
     done = max(finished)
     settled = float(int(done + SETTLE_S)) + 0.5
-    samples.write_timeline(folder, Timeline(FLEET_START, READY + 0.1, ZERO, round(done, 6), settled, True))
+    kinds.write_timeline(folder, Timeline(FLEET_START, READY + 0.1, ZERO, round(done, 6), settled, True))
     (folder / "zero").write_text(f"{ZERO:.6f}\n", encoding="utf-8")
     _requests(folder, jids, due, finished, shape)
     _fleet(folder, jids, due, returns, shape)

@@ -11,10 +11,9 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.benchmark import FORMAT, DamagedFile, Samples, document
-from benchmarks.registry import ALL
+from benchmarks.benchmark import FORMAT, BenchmarkError, Samples, document
+from benchmarks.registry import ANSWERED, BENCHMARKS, BOTH, LOADS, own
 from benchmarks.results.page import Row, Section, read_source
-from benchmarks.results.subjects import ANSWERED, BOTH, LOADS, own
 from harness.errors import SettingsError
 from harness.paths import ROOT
 from harness.results import result as results
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.benchmark import Figure
-    from benchmarks.results.subjects import Load, Subject
+    from benchmarks.registry import Load, Subject
 
 # what a benchmark's file has that nobody reads in a copy
 SAMPLES = "samples"
@@ -35,7 +34,8 @@ SAMPLES = "samples"
 def collect(bench: Path, folder: Path, evidence: Path) -> list[Path]:
     """Copy what is newer than the evidence, and return the files that were written.
 
-    Raises DamagedFile if a file can't be read, and writes nothing then.
+    Raises:
+        BenchmarkError: if a file can't be read, and writes nothing then.
     """
     found = [*_benchmarks(bench), *_loads(folder)]
     written = []
@@ -58,10 +58,9 @@ def _patches(commit: str) -> str:
 
 
 def _benchmarks(folder: Path) -> Iterator[dict[str, Any]]:
-    known = {benchmark.name: benchmark for benchmark in ALL}
     for path in sorted(folder.glob("*.json")):
-        if path.stem not in known:
-            raise DamagedFile(f"{path} belongs to no benchmark: delete it.")
+        if path.stem not in BENCHMARKS:
+            raise BenchmarkError(f"{path} belongs to no benchmark: delete it.")
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             # a figure of the same name may mean something else there
@@ -71,7 +70,7 @@ def _benchmarks(folder: Path) -> Iterator[dict[str, Any]]:
             yield {**values, "figures": figures}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             again = f"run `nox -s bench -- {path.stem}` again, or delete the file"
-            raise DamagedFile(f"{path} is damaged: {again}.") from None
+            raise BenchmarkError(f"{path} is damaged: {again}.") from None
 
 
 def _loads(folder: Path) -> Iterator[dict[str, Any]]:
@@ -80,9 +79,9 @@ def _loads(folder: Path) -> Iterator[dict[str, Any]]:
             try:
                 found = _run(path.parent, load, load.subject)
             except SettingsError as error:
-                raise DamagedFile(str(error)) from None
+                raise BenchmarkError(str(error)) from None
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                raise DamagedFile(
+                raise BenchmarkError(
                     f"{path} or a file beside it is damaged: run `python -m harness result {path.parent}`, "
                     "or delete the run."
                 ) from None
@@ -141,44 +140,47 @@ def _value(tree: Mapping[str, Any], field: str) -> float | None:
     return None if asked is None or failed is None else asked - failed
 
 
-FOLDER = ROOT / "docs" / "evidence"
-
-
-def sections(folder: Path, subjects: Sequence[Subject], code: Mapping[str, str]) -> list[Section]:
+def sections(folder: Path, subjects: Sequence[Subject], code: Mapping[str, Any]) -> list[Section]:
     """Return a section for each subject; one without evidence has no rows.
 
-    :param code: the hash of each tree (stock, patched) as it is now.
+    Args:
+        code: the hashes of each tree (stock, patched) as it is now.
 
-    Raises DamagedFile if a file is broken, of another format, or of nothing that is known.
+    Raises:
+        BenchmarkError: if a file is broken, of another format, or of nothing that is known.
     """
     known = {subject.file for subject in subjects}
     for path in sorted(folder.glob("*")):
         if path.name not in known:
-            raise DamagedFile(f"{path} belongs to no benchmark and no scenario: delete it.")
+            raise BenchmarkError(f"{path} belongs to no benchmark and no scenario: delete it.")
     return [_section(subject, folder / subject.file, code) for subject in subjects]
 
 
-def _section(subject: Subject, path: Path, code: Mapping[str, str]) -> Section:
+def _section(subject: Subject, path: Path, code: Mapping[str, Any]) -> Section:
     if not path.exists():
         return Section(subject)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if (values["format"], values["name"]) != (FORMAT, subject.name):
             raise ValueError(subject.name)  # noqa: TRY301 - the same sentence for every damage
-        source = read_source(path.name, values, _older(values, subject, code))
+        # a tree that was measured, or what it was measured with, has changed since
+        changed = any(_differ(tree, code[name], subject) for name, tree in values["trees"].items() if name in code)
+        source = read_source(path.name, values, changed or values["own"] != subject.own)
         found = {entry["key"]: entry for entry in values["figures"]}
         minions = int(values["minions"])
         rows = [_row(figure, found[figure.key], minions) for figure in subject.figures if figure.key in found]
     except (OSError, KeyError, TypeError, ValueError, AttributeError):
         again = f"run `{subject.command}` and `nox -s results -- --collect`, or delete the file"
-        raise DamagedFile(f"{path} is damaged or of another format: {again}.") from None
+        raise BenchmarkError(f"{path} is damaged or of another format: {again}.") from None
     return Section(subject, source, tuple(rows))
 
 
-def _older(values: Mapping[str, Any], subject: Subject, code: Mapping[str, str]) -> bool:
-    """Say whether a tree that was measured, or what it was measured with, has changed since."""
-    measured = {name: str(tree["hash"]) for name, tree in values["trees"].items() if name in code}
-    return values["own"] != subject.own or any(code[name] != found for name, found in measured.items())
+def _differ(measured: Mapping[str, Any], now: Mapping[str, Any], subject: Subject) -> bool:
+    """Say whether Salt, or an extension that is measured, is another one; the other extensions change no figure."""
+    if "core" not in measured:
+        return bool(measured["hash"] != now["hash"])
+    pairs = ((measured["extensions"].get(name), now["extensions"].get(name)) for name in subject.extensions)
+    return bool(measured["core"] != now["core"]) or any(then != today for then, today in pairs)
 
 
 def _row(figure: Figure, found: Mapping[str, Any], minions: int) -> Row:

@@ -20,22 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIXTEEN = [
-    "name",
-    "key_state",
-    "os",
-    "os_family",
-    "os_release",
-    "os_finger",
-    "kernel",
-    "kernel_release",
-    "arch",
-    "ctotal",
-    "cpu_model",
-    "mtotal",
-    "virtual",
-    "product",
-    "uuid",
-    "fqdn",
+    *("name", "key_state", "os", "os_family", "os_release", "os_finger", "kernel", "kernel_release"),
+    *("arch", "ctotal", "cpu_model", "mtotal", "virtual", "product", "uuid", "fqdn"),
 ]
 # of a site's own: grains, and entries of the mine
 SITES = [

@@ -12,22 +12,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions import defaults
-from evil_minions.behaviour.behaviour import NONE, Example
-from evil_minions.behaviour.rule import NORMAL, NOTHING
+from evil_minions.behaviour import NONE, NORMAL, NOTHING, Example
 from evil_minions.functions import job
-from evil_minions.functions.tree import load_states
-from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.inventory.inventory import PillarStore, Targets
+from evil_minions.inventory import GrainsFactory, load_template
+from evil_minions.inventory.targets import PillarStore, Targets
 from evil_minions.rng import SeededRandom, stream
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator, Mapping, Sequence
 
-    from evil_minions.behaviour.behaviour import Behaviour
-    from evil_minions.behaviour.rule import Rule
-    from evil_minions.functions.registry import Ask, Call, Recorded
-    from evil_minions.inventory.inventory import Target
+    from evil_minions.behaviour import Behaviour, Rule
+    from evil_minions.functions import Ask, Call, Recorded
+    from evil_minions.inventory.targets import Target
 
 SEED: Final = 1
 
@@ -51,7 +48,7 @@ class NoFiles:
     """What an example has in place of a master's files: none."""
 
     async def run(self, call: Call, host: Any, mods: Sequence[str] | None, options: Mapping[str, Any]) -> Any:  # noqa: ARG002 - a planner's signature
-        """Run nothing: an example has made-up states."""
+        """Run nothing: an example has no states."""
         return {}, 0
 
     async def synchronise(self, host: Any, kinds: Sequence[str], saltenvs: Sequence[str]) -> dict[str, list[str]]:  # noqa: ARG002 - a planner's signature
@@ -67,7 +64,6 @@ class ExampleMinion:
         self.id = defaults.ID_FORMAT.format(number)
         self.number = number
         self.replay: Recorded | None = None
-        self.states = load_states()
         self.planner = NoFiles()
         self.index = index
         self._fleet = fleet
@@ -163,7 +159,6 @@ def _failures(behaviour: Behaviour, example: Example) -> Iterator[str]:
 
 
 def _is(rule: Rule | None, example: Example) -> bool:
-    """Return whether a rule is the one that an example expects."""
     return (rule.name if rule else NONE) == example.rule
 
 

@@ -1,23 +1,112 @@
-"""The client of a fleet's control socket: one JSON request for each line, one JSON answer for each line."""
+"""The client of a fleet's control socket, and the state of a fleet: one line of JSON for each request and answer."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import socket
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import ControlError, UsageError
 from evil_minions.fleet.orders import Selection
-from evil_minions.fleet.status import Status
+from evil_minions.line import Line
+from evil_minions.samples import Counters, total
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+FORMAT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """One worker: `base_rss_kb` is its memory before its first minion, `cpu_s` its cumulative CPU seconds."""
+
+    pid: int
+    minions: int
+    rss_kb: int
+    base_rss_kb: int
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Of the minions of a fleet, how many have both sockets connected, are signed in, are ready, await acceptance.
+
+    `rejected` were turned away by the master, `denied` likewise because it knows another key of theirs; `dead` were
+    killed; `partitioned` can't reach the master. `executing` counts jobs, not minions: those that minions have got and
+    have no return for yet. `expected` are those that will get ready if all goes well.
+    """
+
+    connected: int
+    authenticated: int
+    ready: int
+    pending: int
+    rejected: int
+    denied: int
+    dead: int
+    partitioned: int
+    executing: int
+    expected: int
+    processes: tuple[ProcessStatus, ...]
+    counters: Counters
+
+    @property
+    def minions(self) -> int:
+        """How many there are."""
+        return sum(process.minions for process in self.processes)
+
+    @property
+    def base_rss_kb(self) -> int:
+        """The most memory in KB that a worker took before its first minion."""
+        return max((process.base_rss_kb for process in self.processes), default=0)
+
+    @property
+    def kb_per_minion(self) -> float:
+        """Memory in KB that one minion takes on average, beyond that of its process."""
+        return sum(process.rss_kb - process.base_rss_kb for process in self.processes) / max(1, self.minions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as the control socket sends it."""
+        return {"format": FORMAT, "minions": self.minions, "base_rss_kb": self.base_rss_kb, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Status:
+        """Return the status that `to_dict` wrote.
+
+        Raises:
+            ControlError: if it is something else, or of another format.
+        """
+        if data.get("format") != FORMAT:
+            raise ControlError(f"The fleet's status has format {data.get('format')}, {FORMAT} is needed.")
+        try:
+            return cls(
+                **{name: int(data[name]) for name in _COUNTS},
+                processes=tuple(ProcessStatus(**process) for process in data["processes"]),
+                counters=Counters(**data["counters"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ControlError(f"The fleet's status can't be read: {error}.") from error
+
+    @classmethod
+    def of(cls, parts: Sequence[Status]) -> Status:
+        """Return the status of the parts of a fleet together."""
+        return cls(
+            **{name: sum(getattr(part, name) for part in parts) for name in _COUNTS},
+            processes=tuple(process for part in parts for process in part.processes),
+            counters=total(part.counters for part in parts),
+        )
+
+
+_COUNTS: Final = [field.name for field in fields(Status) if field.type == "int"]
 _ALL: Final = Selection()
 
 _SOCKET_NAME: Final = "control.sock"
 _MAX_PATH_BYTES: Final = 100
-_ANSWER_SECONDS: Final = 300.0
+_ANSWER_S: Final = 300.0
 
 
 def socket_path(folder: Path) -> Path:
@@ -25,7 +114,6 @@ def socket_path(folder: Path) -> Path:
 
     Raises:
         UsageError: if the path is too long for a socket.
-
     """
     path = Path(os.path.abspath(folder)) / _SOCKET_NAME  # noqa: PTH100 - symbolic links may be what keeps it short
     if len(os.fsencode(path)) > _MAX_PATH_BYTES:
@@ -35,17 +123,13 @@ def socket_path(folder: Path) -> Path:
     return path
 
 
-class Control:
+class Control(AbstractContextManager["Control"]):
     """A client of a fleet's control socket."""
 
     def __init__(self, sock: socket.socket) -> None:
         """Use a connected socket."""
-        self._socket = sock
-        self._file = sock.makefile("rwb")
-
-    def __enter__(self) -> Self:
-        """Return the client."""
-        return self
+        self._line = Line(sock)
+        self._seconds = sock.gettimeout() or _ANSWER_S
 
     def __exit__(self, *_error: object) -> None:
         """Hang up."""
@@ -53,27 +137,19 @@ class Control:
 
     def close(self) -> None:
         """Hang up."""
-        # what a fleet that has ended did not take any more is of no use
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._socket.close()
+        self._line.close()
 
     def ask(self, **request: object) -> dict[str, Any]:
         """Send a request and return the answer.
 
         Raises:
             ControlError: if the fleet has gone, takes too long, or refuses.
-
         """
         try:
-            self._file.write(json.dumps(request).encode() + b"\n")
-            self._file.flush()
-            line = self._file.readline()
-            answer = json.loads(line) if line else None
-        except (OSError, ValueError) as error:
-            raise ControlError(f"The fleet doesn't answer ({error}): is it still running?") from error
-        if not isinstance(answer, dict):
-            raise ControlError("The fleet hung up without an answer: see what it printed.")
+            self._line.send(request, self._seconds)
+            answer = self._line.receive(self._seconds)
+        except OSError as error:
+            raise ControlError(f"The fleet doesn't answer ({error}): see what it printed.") from error
         if "error" in answer:
             raise ControlError(str(answer["error"]))
         return answer
@@ -103,12 +179,11 @@ class Control:
         return list(self.ask(do="unseen", jids=jids)["unseen"])
 
 
-def connect(folder: Path | str, timeout: float = _ANSWER_SECONDS) -> Control:
+def connect(folder: Path | str, timeout: float = _ANSWER_S) -> Control:
     """Return a client of the fleet in `folder`; an answer may take `timeout` seconds.
 
     Raises:
         ControlError: if no fleet answers there.
-
     """
     path = socket_path(Path(folder))
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

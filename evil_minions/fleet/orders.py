@@ -9,11 +9,12 @@ fleet choose the same minions, and the next order chooses others.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.errors import ControlError
+from evil_minions.errors import ControlError, UsageError
 from evil_minions.minion.runtime import Phase
-from evil_minions.network.path import NetworkPath
+from evil_minions.network.path import KEYS, NetworkPath, Region
 from evil_minions.rng import portion, ranked, stream
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class Selection:
 
         Raises:
             ControlError: if there is something else.
-
         """
         share, tgt, kind = request.get("share"), request.get("tgt"), request.get("tgt_type", "glob")
         if share is not None and tgt is not None:
@@ -71,10 +71,12 @@ class Order:
         text: what it does, for the help.
         done: what is said afterwards, with the number of minions that it changed.
         do: carries it out for some minions of a worker; None for an order to the whole fleet.
-        argument: the key that a request needs; "" for none.
+        argument: the key that a request and a moment of a timeline need, and the word of the command line; "" for none.
+        hint: what the argument is, for the help.
+        read: returns the argument as workers get it, from a request or as text of the command line; it raises a
+            ControlError or UsageError for what can't be meant.
         able: whether it would change a minion.
         command: the word of the command line, where it is not the name.
-
     """
 
     # `do` and `able` get a MinionSet, which imports this module, and minions of it
@@ -83,6 +85,8 @@ class Order:
     done: str
     do: Callable[[Any, Sequence[Minion], Mapping[str, Any]], None] | None = None
     argument: str = ""
+    hint: str = ""
+    read: Callable[[Any], Any] = lambda value: value
     able: Callable[[Any, Any], bool] = lambda _here, _minion: True
     command: str = ""
 
@@ -97,10 +101,48 @@ class Order:
         return self.do is not None
 
 
+def _minions(value: object) -> int:
+    """Read a number of minions."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ControlError(f"`minions` is {value!r}, but has to be a whole number, 0 or more.")
+    return value
+
+
+def _path(value: object) -> dict[str, Any]:
+    """Read a network: an object, or words such as `rtt_ms=250 loss=1%`."""
+    if isinstance(value, str):
+        region = Region.parse(value)
+        if region.share != 1.0 or region.tgt is not None:
+            raise UsageError("Say whose network it is by --share or --tgt.")
+        return region.path.to_dict()
+    if not isinstance(value, dict):
+        raise ControlError(f"`path` is {value!r}, but has to be an object with {', '.join(KEYS)}.")
+    return NetworkPath.of(value).to_dict()
+
+
+def _behaviour(value: object) -> str:
+    """Read a behaviour, a preset's name or a file: its path is absolute, as the fleet runs in another folder."""
+    # behaviours need Salt's functions, which whoever reads a timeline does not wait for
+    from evil_minions import behaviour  # noqa: PLC0415 - as said above
+
+    found = behaviour.find(str(value), Path.cwd())
+    behaviour.load(found)
+    return str(found)
+
+
 ORDERS: Final = {
     order.name: order
     for order in (
-        Order("scale", "change the number of minions", "{} minions came or went.", argument="minions"),
+        Order(
+            "scale",
+            "change the number of minions",
+            "{} minions came or went.",
+            argument="minions",
+            hint="how many in all",
+            read=_minions,
+        ),
         Order(
             "kill",
             "kill minions as processes",
@@ -129,13 +171,17 @@ ORDERS: Final = {
             "{} minions are behind it.",
             lambda here, minions, request: here.network(minions, NetworkPath.of(request["path"])),
             argument="path",
+            hint="rtt_ms=MS jitter_ms=MS loss=SHARE bandwidth_mbit=MBIT, some of these",
+            read=_path,
         ),
         Order(
             "behaviour",
             "have minions behave as a preset or a file says",
             "{} minions behave so.",
-            lambda here, minions, request: here.shared.lifecycle.assign(minions, request["name"]),
-            argument="name",
+            lambda here, minions, request: here.shared.lifecycle.assign(minions, request["behaviour"]),
+            argument="behaviour",
+            hint="name of a preset, or a TOML file",
+            read=_behaviour,
             command="behave",
         ),
     )

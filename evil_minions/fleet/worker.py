@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
-import json
 import logging
 import os
 import pickle
@@ -17,36 +16,35 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.behaviour.director import Director
+from evil_minions.behaviour import Director
 from evil_minions.errors import EvilMinionsError
 from evil_minions.fleet import ramp
-from evil_minions.fleet.minionset import MinionSet
-from evil_minions.fleet.ramp import Ramp
-from evil_minions.functions.tree import make_states
-from evil_minions.inventory.grains import GrainsFactory, load_population, load_template, template_of
-from evil_minions.inventory.inventory import Inventory, Target
+from evil_minions.fleet.client import ProcessStatus, Status
+from evil_minions.fleet.ramp import MinionSet, Ramp
+from evil_minions.inventory import GrainsFactory, load_population, load_template, template_of
+from evil_minions.inventory.targets import Inventory, Target
+from evil_minions.line import AsyncLine
 from evil_minions.minion.lifecycle import Lifecycle, Traffic
 from evil_minions.minion.minion import JobLog
 from evil_minions.minion.publication import Publications
 from evil_minions.minion.runtime import Phase, Runtime
-from evil_minions.minion.shared import Answers, KeyRing, Shared
-from evil_minions.network.ports import Ports
-from evil_minions.network.transports import FILTERED, TRANSPORTS
+from evil_minions.minion.shared import KeyRing, Shared
+from evil_minions.network.ports import FILTERED, TRANSPORTS, Ports
 from evil_minions.protocol.keys import MasterKey, load_pool
-from evil_minions.recording.recording import load
+from evil_minions.recording import load
 from evil_minions.recording.replay import Pace, Replay
 from evil_minions.rng import Draws
-from evil_minions.samples.files import Journal
-from evil_minions.states.planner import Compiler, Planner
-from evil_minions.states.run import Caches
+from evil_minions.samples import Journal
+from evil_minions.states.planner import Caches, Compiler, Planner
 
 if TYPE_CHECKING:
     from evil_minions.fleet.settings import FleetSettings
-    from evil_minions.inventory.grains import Template
-    from evil_minions.recording.recording import Recording
+    from evil_minions.inventory import Template
+    from evil_minions.recording import Recording
 
 
 def make(settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> tuple[MinionSet, Ramp]:
@@ -54,33 +52,31 @@ def make(settings: FleetSettings, loop: asyncio.AbstractEventLoop) -> tuple[Mini
 
     Raises:
         UsageError, SampleError: if a file can't be used.
-
     """
     runtime = Runtime(loop)
     keys = make_keys(settings)
-    recording = load(settings.replies.recording) if settings.replies.recording else None
-    answers = _answers(settings, recording)
-    factory = GrainsFactory(
-        _template(settings, recording), settings.seed, settings.master.name, settings.looks.connects_from
-    )
-    inventory = Inventory(settings.size.ids(), settings.size.first, factory)
+    recording = load(settings.recording) if settings.recording else None
+    replay = Replay(recording, settings.seed, Pace(settings.slowdown, settings.jitter)) if recording else None
+    planner = Planner(Compiler(settings.folder), Caches())
+    factory = GrainsFactory(_template(settings, recording), settings.seed, settings.master, settings.connects_from)
+    inventory = Inventory(settings.ids(), settings.first, factory)
     journal = Journal(settings.folder, settings.worker, runtime.fail)
     director = Director(settings.seed)
-    ramp = Ramp(runtime, settings.start, director, journal)
+    ramp = Ramp(runtime, settings, director, journal)
     log = JobLog(ramp.minions, journal, settings.seed)
     publications = Publications(keys.master, inventory.targets, runtime.counters, log.new)
     ports = Ports(
         loop,
-        settings.master.address,
-        settings.master.request_port,
-        FILTERED if settings.master.zmq_filtering else TRANSPORTS[settings.master.transport],
+        settings.address,
+        settings.request_port,
+        FILTERED if settings.zmq_filtering else TRANSPORTS[settings.transport],
         runtime.counters,
     )
     draws = Draws(settings.seed)
     lifecycle = Lifecycle(director, runtime, draws, journal, ports.partition, ramp.restart)
-    traffic = Traffic(runtime.spawn, settings.replies.beacon_interval, answers.replay)
+    traffic = Traffic(runtime.spawn, settings.beacon_interval, replay)
     shared = Shared(
-        runtime, ports, inventory, keys, journal, publications, answers, director, lifecycle, traffic, draws
+        runtime, ports, inventory, keys, journal, publications, replay, planner, director, lifecycle, traffic, draws
     )
     return MinionSet(settings, shared, ramp), ramp
 
@@ -89,27 +85,16 @@ def make_keys(settings: FleetSettings) -> KeyRing:
     """Return the keys of the minions and of their master."""
     states = ramp.states(settings)
     denied = frozenset(number for number, state in states.items() if state == ramp.DENIED)
-    grains = ramp.grains(settings.master.autosign) if settings.master.autosign else None
+    grains = ramp.grains(settings.autosign) if settings.autosign else None
     return KeyRing(load_pool(settings.folder), MasterKey(settings.folder), denied, grains, frozenset(states) - denied)
 
 
-def _answers(settings: FleetSettings, recording: Recording | None) -> Answers:
-    """Return where the answers to jobs come from."""
-    replies = settings.replies
-    pace = Pace(replies.slowdown, replies.jitter)
-    return Answers(
-        Replay(recording, settings.seed, pace) if recording else None,
-        None if replies.states is None else make_states(replies.states, settings.seed),
-        Planner(Compiler(settings.folder), Caches()),
-    )
-
-
 def _template(settings: FleetSettings, recording: Recording | None) -> Template:
-    if settings.looks.population:
-        return load_population(settings.looks.population)
-    if recording and settings.looks.grains is None:
+    if settings.population:
+        return load_population(settings.population)
+    if recording and settings.grains is None:
         return template_of(recording.grains)
-    return load_template(settings.looks.grains)
+    return load_template(settings.grains)
 
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -117,9 +102,8 @@ _PR_SET_PDEATHSIG: Final = 1
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE_BYTES: Final = 64 * 1024
-_FLUSH_SECONDS: Final = 1.0
+_FLUSH_S: Final = 1.0
 _PAGE_KB: Final = os.sysconf("SC_PAGE_SIZE") // 1024
-_LINE_LIMIT: Final = 64 * 1024 * 1024
 
 
 def rss_kb() -> int:
@@ -140,22 +124,17 @@ class Worker:
         self._journal = self.set.shared.journal
         loop.set_exception_handler(self._runtime.unhandled)
 
-    def status(self) -> dict[str, Any]:
-        """Return the state of the worker, as the supervisor reports it."""
-        return {
-            "pid": os.getpid(),
-            **self.set.counts(),
-            "rss_kb": rss_kb(),
-            "base_rss_kb": self._base_rss_kb,
-            "cpu_s": time.process_time(),
-            "counters": self._runtime.counters.as_dict(),
-        }
+    def status(self) -> Status:
+        """Return the state of the worker."""
+        minions = len(self.set.here())
+        process = ProcessStatus(os.getpid(), minions, rss_kb(), self._base_rss_kb, time.process_time())
+        return Status(**self.set.counts(), processes=(process,), counters=self._runtime.counters)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what the supervisor asks, and return the answer."""
         match request.get("do"):
             case "status":
-                return self.status()
+                return self.status().to_dict()
             case "flush":
                 self._journal.flush()
                 return {}
@@ -174,11 +153,10 @@ class Worker:
 
     async def serve(self, link: socket.socket) -> None:
         """Answer the supervisor line by line until it hangs up."""
-        reader, writer = await asyncio.open_connection(sock=link, limit=_LINE_LIMIT)
-        while line := await reader.readline():
-            reply = json.dumps(self.answer(json.loads(line)), default=str)
-            writer.write(reply.encode() + b"\n")
-            await writer.drain()
+        line = await AsyncLine.over(link)
+        with suppress(OSError):
+            while True:
+                await line.send(self.answer(await line.receive()))
         self._runtime.stopping.set()
 
     async def run(self, link: socket.socket) -> None:
@@ -197,12 +175,12 @@ class Worker:
                 gc.collect()
                 gc.freeze()
             try:
-                await asyncio.wait_for(self._runtime.stopping.wait(), _FLUSH_SECONDS)
+                await asyncio.wait_for(self._runtime.stopping.wait(), _FLUSH_S)
             except TimeoutError:
                 continue
         self._journal.flush()
         self._journal.tallies.closed = True
-        await self.set.shared.answers.planner.close()
+        await self.set.shared.planner.close()
         for minion in self.set.minions:
             minion.close()
         self._journal.flush()

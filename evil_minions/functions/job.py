@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
+from evil_minions.functions import CURRENT, MISSING_SECONDS, START_SECONDS, Call, bind
 from evil_minions.functions.modules import FUNCTIONS
-from evil_minions.functions.registry import CURRENT, MISSING_SECONDS, START_SECONDS, Call, bind
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
-    from evil_minions.functions.registry import Function, Host, Recorded
+    from evil_minions.functions import Function, Host, Recorded
     from evil_minions.protocol.envelope import Load
 
 _SPREAD: Final = 0.3

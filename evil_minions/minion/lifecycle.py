@@ -10,12 +10,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from evil_minions import defaults
-from evil_minions.behaviour.behaviour import Subject
-from evil_minions.behaviour.director import Plan
-from evil_minions.behaviour.rule import DIE, DISCONNECT, RESTART, SWITCH
+from evil_minions.behaviour import DIE, DISCONNECT, RESTART, SWITCH, Plan, Subject
 from evil_minions.errors import ExchangeError
+from evil_minions.functions import CURRENT, Call
 from evil_minions.functions.modules import FUNCTIONS
-from evil_minions.functions.registry import CURRENT, Call
 from evil_minions.minion.runtime import Phase
 from evil_minions.rng import stream
 
@@ -23,15 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from pathlib import Path
 
-    from evil_minions.behaviour.director import Director
-    from evil_minions.behaviour.rule import Rule, Sequel
-    from evil_minions.functions.registry import Host
+    from evil_minions.behaviour import Director, Rule, Sequel
+    from evil_minions.functions import Host
     from evil_minions.minion.runtime import Runtime
     from evil_minions.network.link import Link
     from evil_minions.network.ports import Partition
     from evil_minions.recording.replay import Replay
     from evil_minions.rng import Draws, SeededRandom
-    from evil_minions.samples.files import Journal
+    from evil_minions.samples import Journal
 
 MINE_SECONDS: Final = 3600.0
 """Seconds between two updates of the mine: mine_interval of a minion, 60 minutes."""
@@ -149,7 +146,6 @@ class Lifecycle(Generic[Minion]):
 
         Raises:
             UsageError: if it can't be read.
-
         """
         chosen = list(minions)
         self._journal.open_decisions()

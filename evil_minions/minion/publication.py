@@ -12,17 +12,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from evil_minions.errors import CryptoError, ForgeryError
-from evil_minions.inventory.inventory import target_of
+from evil_minions.inventory.targets import target_of
 from evil_minions.protocol.envelope import decrypt, is_job
-from evil_minions.samples.tally import Tally
+from evil_minions.samples import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evil_minions.inventory.inventory import Targets
+    from evil_minions.inventory.targets import Targets
     from evil_minions.protocol.envelope import Load
     from evil_minions.protocol.keys import MasterKey
-    from evil_minions.samples.tally import Counters
+    from evil_minions.samples import Counters
 
 # opened frames are remembered, so that each is opened once; a hostile master's must not fill the memory
 _FRAMES: Final = 256

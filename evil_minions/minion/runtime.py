@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.samples.tally import Counters
+from evil_minions.samples import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

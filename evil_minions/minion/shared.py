@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from evil_minions.behaviour.director import Director
-    from evil_minions.functions.tree import State
-    from evil_minions.inventory.inventory import Inventory
+    from evil_minions.behaviour import Director
+    from evil_minions.inventory.targets import Inventory
     from evil_minions.minion.lifecycle import Lifecycle, Traffic
     from evil_minions.minion.publication import Publications
     from evil_minions.minion.runtime import Runtime
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from evil_minions.protocol.keys import MasterKey, MinionKey
     from evil_minions.recording.replay import Replay
     from evil_minions.rng import Draws
-    from evil_minions.samples.files import Journal
+    from evil_minions.samples import Journal
     from evil_minions.states.planner import Planner
 
 
@@ -68,19 +67,6 @@ class KeyRing:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Where the answers to jobs come from, beside the simulated functions.
-
-    `replay` is a recording, None without one. `states` are made-up states; where they are None `planner` runs the
-    master's own.
-    """
-
-    replay: Replay | None
-    states: Sequence[State] | None
-    planner: Planner
-
-
-@dataclass(frozen=True, slots=True)
 class Shared:
     """The shared values; the docstring of each class says what it is for."""
 
@@ -90,7 +76,10 @@ class Shared:
     keys: KeyRing
     journal: Journal
     publications: Publications
-    answers: Answers
+    # what was recorded, None if the fleet replays nothing
+    replay: Replay | None
+    # runs the master's own states
+    planner: Planner
     director: Director
     # Lifecycle[Minion], but Minion imports this module
     lifecycle: Lifecycle[Any]

@@ -64,7 +64,6 @@ class Lane:
             self._loop.call_later(max(0.0, self._queue[0][0] - self._loop.time()), self._due)
 
     def _due(self) -> None:
-        """Deliver what is due."""
         self._waiting = False
         now = self._loop.time()
         while self._queue and self._queue[0][0] <= now and not self._held:
@@ -133,7 +132,6 @@ class NetworkPath:
 
         Raises:
             UsageError: if one of them can't be.
-
         """
         unknown = sorted(set(values) - set(KEYS))
         if unknown:
@@ -222,7 +220,6 @@ class Region:
 
         Raises:
             UsageError: if it is something else.
-
         """
         values: dict[str, str] = {}
         try:

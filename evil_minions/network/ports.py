@@ -1,25 +1,48 @@
 """The master's ports as the minions of a worker reach them: beside the master, over a network, or not at all.
 
+A transport is two kinds of wire, which know its frames, and two kinds of link above them, which do what a real minion
+does when an answer or a connection is missing. Nothing else in the package asks which transport is in use.
+
 A partition is silence, not an end: existing connections stay open and dead, new ones hang as their first packets get
 lost, and what was written is delivered once the network heals, if the connection is still wanted then.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from evil_minions.network import tcp, ws, zeromq
 from evil_minions.network.wire import Endpoint, Wire
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from evil_minions.network.channel import RequestChannel
-    from evil_minions.network.link import Link, Owner, Subscriber, Subscription
+    from evil_minions.network.link import Link, Owner, RequestChannel, Subscriber, Subscription
     from evil_minions.network.path import NetworkPath
-    from evil_minions.network.transports import Transport
     from evil_minions.network.wire import WireOwner
-    from evil_minions.samples.tally import Counters
+    from evil_minions.samples import Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """The kinds of wire and link of one transport, for the request port and for the publish port."""
+
+    request_wire: type[Wire]
+    publish_wire: type[Wire]
+    channel: type[RequestChannel]
+    subscription: type[Subscription]
+
+
+TRANSPORTS: Final = {
+    name: Transport(module.RequestWire, module.PublishWire, module.RequestChannel, module.Subscription)
+    for name, module in {"zeromq": zeromq, "tcp": tcp, "ws": ws}.items()
+}
+"""Each transport by the name that Salt's option `transport` has for it."""
+
+FILTERED: Final = Transport(zeromq.RequestWire, zeromq.FilteredWire, zeromq.RequestChannel, zeromq.FilteredSubscription)
+"""The transport zeromq of a master and minions with the option `zmq_filtering`."""
 
 
 class NetworkMap:
@@ -183,7 +206,6 @@ class Partition:
             found[0].endpoint.loop.call_later(seconds, self._restore, index, links)
 
     def _restore(self, index: int, links: Callable[[], list[Link]]) -> None:
-        """Give one minion its network back."""
         self.cut.discard(index)
         for link in links():
             self.rejoin(link)

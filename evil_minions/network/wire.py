@@ -1,7 +1,7 @@
 """What the wires of every transport have in common: a connection to the master, its handshake and its end.
 
 A link asks an endpoint to `open` a wire and hears of it through `WireOwner`. Whole messages, the payloads of Salt, go
-either way. How a transport frames them only its own kind of wire knows, see `evil_minions.network.transports`.
+either way. How a transport frames them only its own kind of wire knows, see `evil_minions.network.ports`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import struct
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from evil_minions.errors import WireError
-from evil_minions.network.connection import Connection
-from evil_minions.network.poller import Poller, Timeouts
+from evil_minions.network.connection import Connection, Poller, Timeouts
 
 if TYPE_CHECKING:
     import asyncio
 
     from evil_minions.network.path import NetworkPath
-    from evil_minions.samples.tally import Counters
+    from evil_minions.samples import Counters
 
 HANDSHAKE_SECONDS: Final = 30.0
 _BUFFER_SIZE: Final = 64 * 1024
@@ -146,7 +145,6 @@ class Wire:
 
         Raises:
             WireError: if they make no sense.
-
         """
         raise NotImplementedError
 

@@ -71,7 +71,6 @@ def answer(attempt: SignIn, reply: Any, key: MinionKey, master: MasterKey) -> Cr
         PendingError: the key waits to be accepted.
         RejectedError: the key was rejected.
         SignInError: the master is full, refuses the algorithms, or isn't who it should be.
-
     """
     if not isinstance(reply, dict) or "load" not in reply:
         raise SignInError(f"The master answered {str(reply)[:80]!r} to signing in.")

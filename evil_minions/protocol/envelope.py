@@ -36,7 +36,6 @@ def decrypt(frame: bytes, aes: str, master: MasterKey) -> Load:
     Raises:
         CryptoError: if the HMAC is wrong, as after the master has changed its key.
         ForgeryError: if the master's signature is wrong, or the frame holds something else.
-
     """
     try:
         payload = salt.payload.loads(frame)
@@ -103,7 +102,6 @@ def loads(data: bytes) -> Any:
 
     Raises:
         SaltDeserializationError: if it isn't msgpack.
-
     """
     try:
         return _SCALARS[data]
@@ -153,13 +151,7 @@ def job_start(minion_id: str, load: Load) -> dict[str, Any]:
 
 def registration(minion_id: str, token: bytes) -> Load:
     """Return the load that tells the master that this minion manages no resources."""
-    return {
-        "cmd": "_register_resources",
-        "id": minion_id,
-        "resources": {},
-        "resource_grains": {},
-        "tok": token,
-    }
+    return {"cmd": "_register_resources", "id": minion_id, "resources": {}, "resource_grains": {}, "tok": token}
 
 
 Load = dict[str, Any]
@@ -211,7 +203,6 @@ def reply(data: bytes) -> Any:
 
     Raises:
         CryptoError: if it isn't msgpack.
-
     """
     try:
         return salt.payload.loads(data)
@@ -225,7 +216,6 @@ def decrypted(data: bytes, session: str, number: str) -> Any:
     Raises:
         CryptoError: if the answer isn't encrypted with this session key, or answers another request; a plain text such
             as "bad load" is what a master says to a session that it doesn't know.
-
     """
     answer = blob(data) or reply(data)
     if not answer:
@@ -251,7 +241,6 @@ def decrypted_private(data: bytes, key: MinionKey, master: MasterKey, number: st
 
     Raises:
         CryptoError: if any of key, HMAC, signature, inner key or nonce doesn't agree.
-
     """
     answer = reply(data)
     if not isinstance(answer, dict) or "key" not in answer or "pillar" not in answer or master.public is None:

@@ -47,7 +47,6 @@ def value(body: bytes) -> object:
 
     Raises:
         WireError: if it isn't msgpack.
-
     """
     try:
         return salt.utils.msgpack.unpackb(body)
@@ -110,7 +109,6 @@ class Decoder:
 
         Raises:
             WireError: if the bytes aren't frames; the decoder is of no use afterwards.
-
         """
         partial = self._partial or _Partial(self.limit)
         partial.held += data

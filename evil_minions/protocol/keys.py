@@ -35,7 +35,6 @@ def _keys(session: str) -> tuple[bytes, bytes]:
 
     Raises:
         ValueError: if it isn't one.
-
     """
     both = binascii.a2b_base64(session)
     if len(both) != _KEY_SIZE + _SIGNATURE:
@@ -48,7 +47,6 @@ def encrypted(plain: bytes, session: str) -> bytes:
 
     Raises:
         ValueError: if the key isn't one.
-
     """
     aes, mac = _keys(session)
     start = os.urandom(_BLOCK)
@@ -63,7 +61,6 @@ def decrypted(message: bytes, session: str) -> bytes:
     Raises:
         CryptoError: if its HMAC is wrong.
         ValueError, IndexError: if the key isn't one, or the message has no whole blocks.
-
     """
     aes, mac = _keys(session)
     data = message[:-_SIGNATURE]
@@ -101,7 +98,6 @@ def load_pool(folder: Path, size: int = POOL_SIZE) -> list[MinionKey]:
 
     Raises:
         UsageError: if a file there isn't a key.
-
     """
     place = folder / "keys"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -142,7 +138,6 @@ class MasterKey:
         self.known_at_start = self.public is not None
 
     def _use(self, pem: str) -> None:
-        """Take a key into use."""
         self.pem = salt.crypt.clean_key(pem)
         self.public = salt.crypt.PublicKey.from_str(self.pem)
 

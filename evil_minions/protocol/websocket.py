@@ -130,7 +130,6 @@ class Decoder:
 
         Raises:
             WireError: if the bytes aren't WebSocket; the decoder is of no use afterwards.
-
         """
         if self._held is not None:
             self._held += data

@@ -111,7 +111,6 @@ def properties(body: bytes) -> dict[bytes, bytes]:
 
     Raises:
         WireError: if a name or a value doesn't end within the body.
-
     """
     found: dict[bytes, bytes] = {}
     position = 0
@@ -169,7 +168,6 @@ class Decoder:
 
         Raises:
             WireError: if the bytes aren't ZMTP 3.0; the decoder is of no use afterwards.
-
         """
         if self._held is not None:
             self._held += data

@@ -4,21 +4,25 @@ Nothing is written before the end, and nothing unmasked ever: what is secret is 
 
 A pure state machine: events go in one by one with the master's own time stamps, answers come out. It works with any
 real minion over any transport, as the bus shows the same of each.
+
+What counts as a secret is decided by where a value stands, not by what it looks like: all of the pillar, and whatever
+has a name such as `password`. Each secret gets a placeholder of its own wherever it occurs, also in the forms that
+templates, shells and diffs give it, so that a recording still shows where the same value came back.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
+import base64
 import json
 import os
 import re
+import shlex
 import sys
 import time
+import urllib.parse
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.client
@@ -29,73 +33,176 @@ import salt.utils.minions
 from salt.exceptions import SaltException
 
 from evil_minions.errors import UsageError
-from evil_minions.recording import adapt
-from evil_minions.recording.mask import Masker, texts
-from evil_minions.recording.recording import Answer, Event, Recording
+from evil_minions.recording import Answer, Event, Recording, adapt, is_live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-EXAMPLE: Final = """\
-example (python is build/venv/bin/python, which `nox -s apply` makes), on the minion's master:
-  python -m evil_minions record --minion web1 --output web1.json --jobs 5
-
-exit codes: 0 as asked, 2 options that can't be used
-"""
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to a parser."""
-    record = commands.add_parser(
-        "record",
-        help="record the answers of a real minion, on its master",
-        description="Record the answers of a real minion, on its master.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    record.add_argument("--minion", required=True, help="id of a real minion of the master that runs here")
-    record.add_argument("--output", type=Path, required=True, help="the recording to write")
-    record.add_argument("--config", type=Path, default=Path("/etc/salt/master"), help="the master's configuration")
-    record.add_argument("--jobs", type=int, help="end after this many returns (default: Ctrl-C ends)")
-    record.add_argument("--seconds", type=float, help="end after so long")
-    record.add_argument(
-        "--public", action="append", default=[], metavar="PATH", help="part of the pillar that is no secret: 'roles:*'"
-    )
-    record.add_argument("--json", action="store_true", help="print what was recorded as JSON")
-    record.set_defaults(run=run)
+LONG_ENOUGH: Final = 6
+"""Characters from which on a text of the pillar counts as a secret whatever its name is."""
+
+_INSIDE_WORDS: Final = 4
+"""Characters from which on a secret is also looked for inside words."""
+
+_SHORTEST: Final = 3
+"""Characters from which on a secret is looked for at all; a shorter one goes where its name says what it is."""
+
+_NAMED: Final = re.compile(
+    r"passw|passphrase|^pass$|secret|token|credential|private|(^|_|-)(pin|psk|key|pwd|auth)$|(api|access|ssh|pre)_?key",
+    re.IGNORECASE,
+)
+_PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]+-----.*?(?:-----END [A-Z0-9 ]+-----|\Z)", re.DOTALL)
+_CRYPT: Final = re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2id?)\$[./A-Za-z0-9$=,+]{16,}")
+_IN_URL: Final = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_STATE_KEY: Final = "_|-"
+_STATE_PARTS: Final = 4
 
 
-def run(options: argparse.Namespace) -> None:
-    """Record a real minion."""
-    # Salt's client, pillar and file server would cost every fleet 30 MB
-    recorder = importlib.import_module("evil_minions.recording.record")
-    recording = recorder.record(
-        options.config,
-        options.minion,
-        options.output,
-        jobs=options.jobs,
-        seconds=options.seconds,
-        public=options.public,
-    )
-    answers, events = len(recording.answers), len(recording.events)
-    if options.json:
-        print(json.dumps({"minion": recording.minion, "answers": answers, "events": events}))
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Return every scalar with the keys that lead to it."""
+    if isinstance(value, dict):
+        for name, child in value.items():
+            yield from _leaves(child, (*path, str(name)))
+    elif isinstance(value, (list, tuple, set)):
+        for child in value:
+            yield from _leaves(child, path)
     else:
-        print(f"{options.output}: {answers} answers and {events} further events of {recording.minion}.")
+        yield path, value
 
 
-LIVE: Final = ("grains.*", "pillar.*", "mine.*", "cp.*", "saltutil.*", "test.sleep")
-"""Functions whose answer depends on the moment or on the master: simulated minions work these out themselves."""
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Return the ways in which a secret may show: as it is, line by line, and as others quote or encode it."""
+    for part in (secret, secret.strip(), *(line.strip() for line in secret.splitlines()), *_IN_URL.findall(secret)):
+        yield part
+        yield json.dumps(part)[1:-1]
+        yield json.dumps(part, ensure_ascii=False)[1:-1]
+        yield repr(part)[1:-1]
+        yield shlex.quote(part).strip("'")
+        yield urllib.parse.quote(part, safe="")
+        yield urllib.parse.quote_plus(part)
+    data = secret.encode()
+    for encoded in (base64.b64encode(data), base64.urlsafe_b64encode(data), base64.b64encode(data + b"\n")):
+        yield encoded.decode().rstrip("=")
+
+
+class Masker:
+    """Learns secrets, then replaces them; learn everything before the first `mask`."""
+
+    def __init__(self, public: Sequence[str] = (), known: Iterable[str] = ()) -> None:
+        """Take patterns of pillar paths (`roles:*`) that are no secrets, and texts that never are."""
+        self._public = tuple(public)
+        self._known = frozenset(known)
+        self._names: dict[str, str] = {}
+        self._forms: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def learn_pillar(self, pillar: Any) -> None:
+        """Take every value of a pillar that is long enough or has the name of a secret."""
+        for path, leaf in _leaves(pillar):
+            where = ":".join(path)
+            if leaf is None or isinstance(leaf, bool) or any(fnmatchcase(where, public) for public in self._public):
+                continue
+            if self._counts(path, leaf):
+                self._learn(_text(leaf))
+
+    @staticmethod
+    def _counts(path: tuple[str, ...], leaf: object) -> bool:
+        """Return whether a leaf of a pillar is a secret; what is short needs a telling name of its own."""
+        text = _text(leaf)
+        if isinstance(leaf, (str, bytes)) and len(text) >= _INSIDE_WORDS:
+            return len(text) >= LONG_ENOUGH or any(_NAMED.search(name) for name in path)
+        shortest = _SHORTEST if isinstance(leaf, (str, bytes)) else _INSIDE_WORDS
+        return len(text) >= shortest and bool(path) and bool(_NAMED.search(path[-1]))
+
+    def learn_names(self, value: Any) -> None:
+        """Take what stands below the names of secrets in anything else."""
+        for path, leaf in _leaves(value):
+            if path and isinstance(leaf, str) and len(leaf) >= _INSIDE_WORDS and _NAMED.search(path[-1]):
+                self._learn(leaf)
+
+    def _learn(self, secret: str) -> None:
+        """Give a secret its placeholder."""
+        if not secret.strip() or secret in self._known:
+            return
+        placeholder = self._names.setdefault(secret, f"<secret-{len(self._names) + 1}>")
+        for form in _forms(secret):
+            whole = form in {secret, secret.strip()}
+            if form.strip() and form not in self._known and (whole or len(form) >= _INSIDE_WORDS):
+                self._forms.setdefault(form, placeholder)
+        self._pattern = None
+
+    def _compiled(self) -> re.Pattern[str]:
+        """Return the pattern of all secrets, longest first, so that a part never hides the whole."""
+        if self._pattern is None:
+            forms = sorted(self._forms, key=lambda form: (-len(form), form))
+            self._pattern = re.compile(
+                "|".join(
+                    re.escape(form) if len(form) >= _INSIDE_WORDS else rf"(?<!\w){re.escape(form)}(?!\w)"
+                    for form in forms
+                )
+                or r"(?!)"
+            )
+        return self._pattern
+
+    def relevant(self, texts: Iterable[str]) -> None:
+        """Keep only the forms that occur in one of `texts`: a search for thousands at once would take minutes."""
+        whole = "\0".join(texts)
+        self._forms = {form: name for form, name in self._forms.items() if form in whole}
+        self._pattern = None
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets."""
+        hidden = _CRYPT.sub("<hash>", _PEM.sub("<PEM>", text))
+        return self._compiled().sub(lambda found: self._forms[found.group()], hidden)
+
+    def _key(self, key: str) -> str:
+        """Return the name of an entry without secrets; of a state's, module and function are never one."""
+        parts = key.split(_STATE_KEY)
+        if len(parts) == _STATE_PARTS:
+            return _STATE_KEY.join([parts[0], self.text(parts[1]), self.text(parts[2]), parts[3]])
+        return self.text(key)
+
+    def mask(self, value: Any) -> Any:
+        """Return a value as JSON has it, without secrets."""
+        if isinstance(value, dict):
+            return {self._key(_text(key)): self._named(key, child) for key, child in value.items()}
+        if isinstance(value, (list, tuple, set)):
+            return [self.mask(child) for child in value]
+        if isinstance(value, (str, bytes)):
+            return self.text(_text(value))
+        if isinstance(value, int) and not isinstance(value, bool) and str(value) in self._forms:
+            return self._forms[str(value)]
+        return value if value is None or isinstance(value, (bool, int, float)) else self.text(str(value))
+
+    def _named(self, key: object, value: Any) -> Any:
+        """Return the value of an entry; a short text below the name of a secret goes entirely."""
+        short = isinstance(value, str) and 0 < len(value) < _INSIDE_WORDS and _NAMED.search(_text(key))
+        return "<secret>" if short else self.mask(value)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Return every text and number in a value, keys included."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            yield _text(key)
+            yield from texts(child)
+    elif isinstance(value, (list, tuple, set)):
+        for child in value:
+            yield from texts(child)
+    elif value is not None and not isinstance(value, bool):
+        yield _text(value)
+
 
 _JOB: Final = re.compile(r"salt/job/(\d+)/(new|ret|start)(?:/(.+))?")
 # what a simulated minion sends by itself
 _OWN_START: Final = ("minion_start", "salt/minion/*/start", "salt/job/*/start/*", "minion/refresh/*")
 _SENT: Final = "_minion_event"
-
-
-def is_live(fun: str) -> bool:
-    """Return whether a function is answered by the simulated minion rather than from a recording."""
-    return any(fnmatchcase(fun, pattern) for pattern in LIVE)
 
 
 def seconds(stamp: str) -> float:
@@ -201,7 +308,7 @@ class Collector:
 
 
 _WAIT: Final = 0.5
-_ASK_SECONDS: Final = 30
+_ASK_S: Final = 30
 _NEVER_SECRET: Final = frozenset({"base", "True", "False", "None"})
 
 
@@ -213,7 +320,6 @@ class Master:
 
         Raises:
             UsageError: if there is none, or its event bus isn't there or not for this user.
-
         """
         if not config.is_file():
             raise UsageError(f"{config} isn't there: give --config the master's configuration.")
@@ -228,12 +334,11 @@ class Master:
 
         Raises:
             UsageError: if neither has them.
-
         """
         _, grains, _ = salt.utils.minions.get_minion_data(minion, self.opts)
         if not grains:
             client = salt.client.LocalClient(str(self.config))
-            grains = client.cmd(minion, "grains.items", timeout=_ASK_SECONDS, tgt_type="list").get(minion)
+            grains = client.cmd(minion, "grains.items", timeout=_ASK_S, tgt_type="list").get(minion)
         if not isinstance(grains, dict):
             raise UsageError(f"{minion} has no grains here and doesn't answer: start it, and accept its key.")
         return grains
@@ -243,7 +348,6 @@ class Master:
 
         Raises:
             UsageError: if it can't be compiled: without it nothing would be masked.
-
         """
         _, _, cached = salt.utils.minions.get_minion_data(minion, self.opts)
         try:
@@ -323,7 +427,6 @@ def write(recording: Recording, path: Path) -> None:
 
     Raises:
         UsageError: if the file can't be written.
-
     """
     draft = path.with_name(f".{path.name}.draft")
     try:
@@ -342,7 +445,6 @@ def record(
 
     Raises:
         UsageError: if master, minion or file can't be used, or nothing was heard.
-
     """
     if not output.absolute().parent.is_dir():
         raise UsageError(f"{output.absolute().parent} isn't there: make it, or give another --output.")

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from evil_minions.functions import CURRENT, START_SECONDS, Function
 from evil_minions.functions.modules import state
-from evil_minions.functions.registry import CURRENT, START_SECONDS, Function
-from evil_minions.recording import adapt
-from evil_minions.recording.record import is_live
+from evil_minions.recording import adapt, is_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from evil_minions.functions.registry import Host
-    from evil_minions.recording.recording import Answer, Recording
+    from evil_minions.functions import Host
+    from evil_minions.recording import Answer, Recording
 
 _STATE_RUNS: Final = frozenset({"state.apply", "state.highstate", "state.sls"})
 _PLACEHOLDER: Final = re.compile(r"<(?:secret(?:-\d+)?|PEM|hash)>")
@@ -222,7 +221,6 @@ async def _sleep_until(moment: float) -> None:
 
 
 async def _fire_all(host: Host, events: Any, own: Callable[[str], str], begun: float) -> None:
-    """Fire events at their times after `begun`."""
     for at, template in events:
         await _sleep_until(begun + at)
         tag, data = template.fill(own)

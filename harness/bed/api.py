@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -70,11 +69,6 @@ class Api:
             EAUTH: self.password,
             "external_auth": {EAUTH: {**self.users, self.user: [".*", "@wheel", "@runner", "@jobs"]}},
         }
-
-
-def make(port: int, home: Path, log: Path, users: Mapping[str, list[object]] | None = None) -> Api:
-    """Return an API with a user of its own, and with `users`."""
-    return Api(port, home, log, "saltbed", secrets.token_hex(16), users=users or {})
 
 
 def beside(first: Api, ports: Sequence[int]) -> list[Api]:

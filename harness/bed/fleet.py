@@ -94,7 +94,7 @@ class Need:
         return cls(minions, BASE_MB + minions * _mb(pillars=pillars), ready, minions + SPARE_FILES)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return the estimate in words."""
         return (
             f"{self.minions:,} minions need about {self.memory_mb / 1024:.1f} GB of memory, {_span(self.ready_s)} "
@@ -117,7 +117,9 @@ def check_capacity(minions: int, *, pillars: bool, machine: Machine | None = Non
             "for more take several machines, docs/docker.md)"
         )
     if missing:
-        raise SettingsError(f"{need.told}, but {'; '.join(missing)}: take at most {most(there, pillars=pillars):,}.")
+        raise SettingsError(
+            f"{need.description}, but {'; '.join(missing)}: take at most {most(there, pillars=pillars):,}."
+        )
     return need
 
 
@@ -131,12 +133,10 @@ def most(machine: Machine, *, pillars: bool) -> int:
 
 
 def _mb(*, pillars: bool) -> float:
-    """Return the memory of one minion in MB."""
     return (KB_PER_MINION + KB_PER_PILLAR * pillars) / 1024
 
 
 def _span(seconds: float) -> str:
-    """Return a time in words."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"  # noqa: PLR2004 - a minute and a half
 
 
@@ -218,8 +218,10 @@ class Fleet:
         """Wait until every minion that is to get ready is, and return the state.
 
         `progress` is called with each state on the way.
-        Raises StartError if the fleet ends, or is not ready after `seconds`, which grow on a busy machine and as long
-        as more minions get ready.
+
+        Raises:
+            StartError: if the fleet ends, or is not ready after `seconds`, which grow on a busy machine and as long as
+                more minions get ready.
         """
         seen = [self.status()]
         deadline = Patience(seconds, lambda: advance(seen[0]), least=1)
@@ -273,7 +275,8 @@ def check(spec: FleetSpec, functions: Iterable[str], behaviours: Iterable[str]) 
 
     `functions` are those that its minions have to know, `behaviours` those that they get while they run.
 
-    Raises ScenarioError with the command's own sentences if it could not, each in a line.
+    Raises:
+        ScenarioError: with the command's own sentences if it could not, each in a line.
     """
     wanted = [*(f"--asks={name}" for name in sorted(functions)), *(f"--later={name}" for name in sorted(behaviours))]
     # the folder and the port are not looked at
@@ -322,9 +325,5 @@ def start(
         process.check()
         return path.exists() and listens(socket.AF_UNIX, str(path))
 
-    until(
-        ready,
-        deadline,
-        lambda: process.late(f"The fleet does not answer at {path}", deadline),
-    )
+    until(ready, deadline, lambda: process.late(f"The fleet does not answer at {path}", deadline))
     return Fleet(spec.minions, folder, evil_minions.connect(folder, ANSWER_S), process)

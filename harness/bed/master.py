@@ -11,9 +11,10 @@ import resource
 import secrets
 import signal
 import socket
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 import msgpack
 import yaml
@@ -72,7 +73,7 @@ CONNECT_S: Final = 1.0
 READ_BYTES: Final = 4096
 
 
-class ZeromqPing:
+class ZeromqPing(AbstractContextManager["ZeromqPing"]):
     """A REQ socket, which waits for its server by itself."""
 
     def __init__(self, port: int, host: str = HOST) -> None:
@@ -81,10 +82,6 @@ class ZeromqPing:
         self._socket = self._context.socket(SocketType.REQ)
         self._socket.connect(f"tcp://{host}:{port}")
         self._socket.send(PING)
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
 
     def __exit__(self, *_error: object) -> None:
         """Close the socket, whether it was answered or not."""
@@ -95,7 +92,7 @@ class ZeromqPing:
         return bool(self._socket.poll(0))
 
 
-class StreamPing:
+class StreamPing(AbstractContextManager["StreamPing"]):
     """A connection that holds one question, for as long as its answer takes.
 
     A second question while the first one waits is not harmless, see `harness.bed.master.Master.lets_ask`.
@@ -109,10 +106,6 @@ class StreamPing:
         self._address = host, port
         self._connection: socket.socket | None = None
         self._data = b""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
 
     def __exit__(self, *_error: object) -> None:
         """Close the connection, whether the question was answered or not."""

@@ -148,10 +148,6 @@ class PortSettings:
     request: int | None = None
     # where the master publishes jobs
     publish: int | None = None
-    # the first process of salt-api
-    api: int | None = None
-    # the bed's own PostgreSQL
-    postgres: int | None = None
 
 
 @dataclass(frozen=True)
@@ -265,10 +261,7 @@ def check_temporary(settings: BedSettings) -> None:
 
 def check_not_full(settings: BedSettings) -> None:
     """Raise DiskError if a disk that a bed writes to is full."""
-    needed = {
-        temporary_parent(settings.temporary): needed_mb(settings),
-        settings.folder.absolute(): DISK_LOGS_MB,
-    }
+    needed = {temporary_parent(settings.temporary): needed_mb(settings), settings.folder.absolute(): DISK_LOGS_MB}
     for folder, megabytes in needed.items():
         if shutil.disk_usage(folder).free < FULL_BYTES:
             raise disk_error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), folder, megabytes)

@@ -11,32 +11,28 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from harness import choices, interrupt
+from harness import report as page
+from harness import verify as verification
 from harness.bed import fleet as fleets
 from harness.bed.settings import Tree
 from harness.choices import WITHOUT_API, minion_ids
-from harness.containers.backend import ContainerBackend
+from harness.containers.backend import ContainerBackend, ContainerSettings
 from harness.errors import Faults, HarnessError, ScenarioError, SettingsError, disk_error
 from harness.load import run as load
 from harness.load import watch
-from harness.load.backend import Job
-from harness.load.local import LocalBackend
+from harness.load.backend import Job, LocalBackend
 from harness.paths import TREES, shown_path
-from harness.report import page
 from harness.results import result, runs
 from harness.results import trees as known
-from harness.samples.files import read
-from harness.samples.rows import ClockSample
+from harness.samples import ClockSample, read
 from harness.scenarios import fleet
 from harness.scenarios import scenario as scenarios
-from harness.verify import verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.containers.options import ContainerSettings
     from harness.load.backend import Backend
-    from harness.load.coordinator import Remote
     from harness.progress import Progress
     from harness.results.result import Result
     from harness.scenarios.scenario import Scenario
@@ -62,8 +58,6 @@ class RunRequest:
     workers: int = 1
     # how the bed is made of containers; None for a bed of processes
     docker: ContainerSettings | None = None
-    # workers of other hosts, which send a part of the requests
-    remote: Remote | None = None
     # how often each tree is run
     repeats: int = 1
     # the folder of the page that shows the run
@@ -82,7 +76,8 @@ class FinishedRun:
 def find(tree: str) -> tuple[str, Path]:
     """Return the name that results have for a tree, and its folder; `tree` is a name of ours or a folder.
 
-    Raises SettingsError if there is no Salt.
+    Raises:
+        SettingsError: if there is no Salt.
     """
     name, path = (tree, TREES[tree]) if tree in TREES else ("other", Path(tree))
     if not Tree(path).found():
@@ -100,7 +95,7 @@ def _check_files(request: RunRequest, scenario: Scenario, folder: Path) -> None:
         options = fleet.resolve_roots(scenario.master_options(tree), folder)
         if request.docker and any(name in options for name in fleet.ROOTS):
             raise SettingsError(
-                f"A master in a container has no folders of this machine: run {scenario.name} without --docker."
+                f"A master in a container has no folders of this machine: run {scenario.name} without containers."
             )
 
 
@@ -153,18 +148,18 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
     with faults.part():
         scenarios.check(scenario, minion_ids(scenario.minions))
     faults.end()
-    if request.remote:
-        request.remote.check(scenario)
     if request.watch:
         watch.check(request.watch)
         if request.docker or scenario.transport in WITHOUT_API:
-            raise SettingsError("--watch needs a salt-api on this machine: leave it out with --docker, and over ws.")
+            raise SettingsError(
+                "--watch needs a salt-api on this machine: leave it out with --docker or --swarm, and over ws."
+            )
     trees = labelled(request.trees)
     # the limits of other machines are not known
     if not request.docker:
         need = fleets.check_capacity(scenario.largest, pillars=scenario.pillar == "sql")
         if need.minions >= fleets.WORTH_TELLING:
-            progress.say(f"{need.told}.")
+            progress.say(f"{need.description}.")
     if request.docker:
         _check_movable(trees)
     with interrupt.held() as release:
@@ -180,23 +175,19 @@ def run(request: RunRequest, progress: Progress, when: datetime) -> FinishedRun:
 def _run(
     request: RunRequest, progress: Progress, scenario: Scenario, file: Path, trees: Mapping[str, Path], folder: Path
 ) -> FinishedRun:
-    """Run a scenario on each tree, in its folder."""
-    facts = {**known.machine_facts(trees), "bed": {"made_of": _made_of(request)}}
+    facts = {
+        **known.machine_facts(trees),
+        "bed": {"made_of": request.docker.description if request.docker else "processes"},
+    }
     _write_facts(folder, facts)
     progress.say(f"{scenario.name}: {scenario.description}")
-    remote = request.remote and request.remote.with_file(folder)
-    if remote:
-        progress.say(remote.told)
-    template = Job(
-        "", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, remote, request.watch
-    )
+    template = Job("", folder, scenario, folder / "scenario.toml", folder, file.parent, request.workers, request.watch)
     _run_all(request, trees, template, facts, progress)
     return evaluate(folder, progress)
 
 
 @contextlib.contextmanager
 def _noted(folder: Path, progress: Progress) -> Iterator[None]:
-    """Note in a run's folder how it ended."""
     try:
         yield
         with interrupt.held():
@@ -273,7 +264,6 @@ def _turns(trees: Sequence[str], repeats: int) -> list[tuple[int, str]]:
 
 
 def _write_facts(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Write `environment.json`."""
     (folder / known.ENVIRONMENT).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
@@ -283,16 +273,8 @@ def _check_movable(trees: Mapping[str, Path]) -> None:
         if not Tree(path).is_source():
             raise SettingsError(
                 f"{path} has a Python of its own, which can't go into a container: give stock, patched or another tree "
-                "of Salt, or leave out --docker."
+                "of Salt, or leave out --docker or --swarm."
             )
-
-
-def _made_of(request: RunRequest) -> str:
-    """Return what the bed is made of, for those who compare runs."""
-    if not request.docker:
-        return "processes"
-    engines = 1 + len(request.docker.engines)
-    return f"containers on {request.docker.base}, {request.docker.fleets * engines} with minions, engines: {engines}"
 
 
 def _place(request: RunRequest, progress: Progress) -> Callable[[Job], Backend]:

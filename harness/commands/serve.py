@@ -68,12 +68,7 @@ def _keep(bed: Bed) -> None:
         write_private(bed.temporary / PASSFILE, bed.postgres.passfile)
 
 
-def serve(
-    settings: BedSettings,
-    say: Callable[[str], None] = SAY,
-    *,
-    as_json: bool = False,
-) -> None:
+def serve(settings: BedSettings, say: Callable[[str], None] = SAY, *, as_json: bool = False) -> None:
     """Keep a bed up until Ctrl-C, with its simulated minions; `say` takes lines for the user.
 
     With `as_json` there is one line only, an object with the `facts` and the fleet, when all is ready.

@@ -10,35 +10,74 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Self
 
 from evil_minions import ID_FORMAT, Status
 from harness.bed import api, master
 from harness.bed.fleet import shared_options
 from harness.bed.settings import temporary_parent
-from harness.containers import engine, image, janitor, roles
-from harness.containers.channel import Channel
+from harness.containers import engine, image, relay, roles, swarm
+from harness.containers.channel import Channel, Offset, measure
 from harness.database.container import address
-from harness.errors import DockerError, HarnessError, MasterError, StartError
-from harness.load import wire
+from harness.errors import DockerError, HarnessError, MasterError, RunError, SettingsError, StartError
 from harness.processes.deadline import Deadline
-from harness.processes.ports import FIRST, LAST
 from harness.processes.processes import Processes
-from harness.samples.files import SampleFile
-from harness.samples.rows import ClockSample
+from harness.samples import ClockSample, SampleFile
 from harness.scenarios.clients import CLI, OVER_API
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from docker import DockerClient
-    from docker.models.containers import Container
-
-    from harness.containers.options import ContainerSettings
     from harness.load.backend import Job
-    from harness.load.wire import Offset
+    from harness.load.watch import Watch
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """How a bed of containers is made."""
+
+    # the image that all containers are made on
+    base: str = image.BASE
+    # the number of containers with minions; 0 for one, or one for each node of a swarm
+    fleets: int = 0
+    # whether they are tasks on the nodes of the engine's swarm
+    swarm: bool = False
+
+    @property
+    def description(self) -> str:
+        """Return what the bed is made of, for those who compare runs."""
+        where = (" on a swarm" if self.fleets else " on each node of a swarm") if self.swarm else ""
+        return f"containers on {self.base}, {self.fleets or 1} with minions{where}"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options to a parser."""
+    group = parser.add_argument_group("a bed of containers (docs/docker.md)")
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument("--docker", action="store_true", help="make the bed of containers instead of processes")
+    kind.add_argument("--swarm", action="store_true", help="the same, with the minions on all nodes of a Docker swarm")
+    group.add_argument("--base", metavar="IMAGE", help=f"image with Python to make them on (default: {image.BASE})")
+    group.add_argument(
+        "--fleets", type=int, metavar="N", help="containers with minions (default: 1, or 1 for each node of the swarm)"
+    )
+
+
+def settings_of(options: argparse.Namespace) -> ContainerSettings | None:
+    """Return how the bed's containers are made, None for a bed of processes.
+
+    Raises:
+        SettingsError: for options that need others, or a number that makes no sense.
+    """
+    if not (options.docker or options.swarm):
+        for name in ("base", "fleets"):
+            if getattr(options, name) is not None:
+                raise SettingsError(f"--{name} needs --docker or --swarm beside it.")
+        return None
+    if options.fleets is not None and options.fleets < 1:
+        raise SettingsError("--fleets has to be at least 1.")
+    return ContainerSettings(options.base or image.BASE, options.fleets or 0, options.swarm)
 
 
 @dataclass
@@ -77,15 +116,15 @@ class RemoteClients:
         return str(self.last["tail"])
 
 
-def samples(containers: Mapping[str, Container], ahead: Mapping[str, float], output: Path) -> None:
+def samples(channels: Mapping[str, Channel], ahead: Mapping[str, float], output: Path) -> None:
     """Fetch the samples of all containers into `output`, and put them together as those of one machine.
 
     `ahead` has the seconds by which the clock of each container is ahead of ours.
     """
     with tempfile.TemporaryDirectory() as temporary:
         folders = {
-            name: engine.fetch(container, str(roles.SAMPLES), Path(temporary, name))
-            for name, container in containers.items()
+            name: engine.fetch_folder(channel, str(roles.SAMPLES), Path(temporary, name))
+            for name, channel in channels.items()
         }
         engine.merge_processes(((folder, ahead[name]) for name, folder in folders.items()), output / "processes.csv")
         fleets = [name for name in folders if name.startswith("fleet-")]
@@ -95,16 +134,17 @@ def samples(containers: Mapping[str, Container], ahead: Mapping[str, float], out
                 engine.set_back(path, output / path.name, ahead["clients"])
 
 
-def logs(container: Container, folder: Path) -> None:
+def logs(channel: Channel, folder: Path) -> None:
     """Fetch the logs of a container into `folder`, as far as it is still there."""
     from docker.errors import APIError  # noqa: PLC0415 - takes half a second, and a run without --docker needs none
 
+    folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(APIError, OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "container.log").write_bytes(container.logs(stdout=False))
-    with contextlib.suppress(APIError, OSError), tempfile.TemporaryDirectory() as temporary:
-        for path in engine.fetch(container, str(roles.LOGS), Path(temporary)).iterdir():
-            (folder / path.name).write_bytes(path.read_bytes())
+        (folder / "container.log").write_bytes(channel.container.logs(stdout=False))
+    # nobody may be at the other end of a relay
+    if channel.asked:
+        with contextlib.suppress(RunError, OSError):
+            engine.fetch_folder(channel, str(roles.LOGS), folder)
 
 
 # what may take as long as a fleet takes to start
@@ -182,20 +222,21 @@ class Fleets:
         ]
 
 
-def options(extra: Iterable[str]) -> tuple[list[str], dict[str, Path | bytes]]:
+def options(extra: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Return the options of the fleet's command as they are within a container, and the files that they name."""
     found: list[str] = []
-    entries: dict[str, Path | bytes] = {}
+    files: dict[str, str] = {}
     for option in extra:
         name, _, text = option.partition("=")
         file, share = (text, "") if Path(text).is_file() else text.rpartition("=")[::2]
         path = Path(file)
         if path.is_absolute() and path.is_file():
-            entries[f"{roles.FILES.name}/{len(entries)}-{path.name}"] = path
-            found.append(f"{name}={roles.FILES}/{len(entries) - 1}-{path.name}{f'={share}' if share else ''}")
+            inside = f"{len(files)}-{path.name}"
+            files[inside] = path.read_text(encoding="utf-8")
+            found.append(f"{name}={roles.FILES}/{inside}{f'={share}' if share else ''}")
         else:
             found.append(option)
-    return found, entries
+    return found, files
 
 
 # a large fleet's pillars take minutes to write, and what starts within a container is waited for there, see
@@ -213,9 +254,8 @@ class ContainerBackend:
         self._job = job
         self._settings = settings
         self._say = say
-        self.postgresql = ""
-        self.watched = ""
-        self.watch = None
+        self.postgresql = self.watched = ""
+        self.watch: Watch | None = None
         self.here = False
         self._run = f"{secrets.token_hex(4)}-{job.name}"
         self._channels: dict[str, Channel] = {}
@@ -223,9 +263,6 @@ class ContainerBackend:
         self._stack = ExitStack()
         self._facts: dict[str, Any] = {}
         self._offsets: dict[str, Offset] = {}
-        # minions on other machines use the same numbers as those within the network, so the usual ones may be taken
-        ports = SystemRandom().sample(range(FIRST, LAST + 1), 2) if settings.engines else [4506, 4505]
-        self._request_port, self._publish_port = ports
 
     def __enter__(self) -> Self:
         """Start master, salt-api and PostgreSQL; raise DockerError if an engine is missing or refuses."""
@@ -246,26 +283,26 @@ class ContainerBackend:
         self._stack.__exit__(kind, error, traceback)
 
     def _start(self, stack: ExitStack) -> None:
-        wanted = self._settings
-        first = address(os.environ)
-        addresses = [first, *wanted.engines]
-        self._engines = [stack.enter_context(contextlib.closing(engine.connect(url, os.environ))) for url in addresses]
-        self._client = self._engines[0]
-        self.here = all(client.info().get("Name") == socket.gethostname() for client in self._engines)
-        for client in self._engines:
-            engine.sweep(client)
+        wanted, url = self._settings, address(os.environ)
+        self._client = stack.enter_context(contextlib.closing(engine.connect(url, os.environ)))
+        nodes = swarm.nodes(self._client) if wanted.swarm else 1
+        self._fleets = wanted.fleets or nodes
+        self.here = nodes == 1 and self._client.info().get("Name") == socket.gethostname()
+        engine.remove(self._client, engine.abandoned)
         processes = stack.enter_context(Processes(temporary_parent()))
-        stack.callback(janitor.start(processes, self._job.folder / "logs", self._run, addresses, START_S))
+        stack.callback(engine.start_janitor(processes, self._job.folder / "logs", self._run, url, START_S))
         stack.callback(self._hang_up)
         stack.callback(self._fetch_logs)
         environment = image.environment(self._client, wanted.base, self._say)
         self._image = image.code(self._client, environment, self._job.tree, self._run)
-        for client in self._engines[1:]:
-            image.bring(self._client, client, environment)
-            image.code(client, environment, self._job.tree, self._run)
-        self._network = self._client.networks.create(
-            f"saltbed-{self._run}", driver="bridge", labels=engine.labels(self._run)
-        )
+        kind = {"driver": "overlay", "attachable": True} if wanted.swarm else {"driver": "bridge"}
+        name = f"saltbed-{self._run}"
+        self._network = self._client.networks.create(name, labels=engine.labels(self._run), **kind)
+        if wanted.swarm:
+            for number in range(self._fleets):
+                alias = f"{relay.ALIAS}{number + 1}"
+                self._launch(f"fleet-{number}", alias, command=[image.PYTHON, "-m", "harness.containers.relay"])
+            swarm.start_tasks(self._client, environment, name, self._run, self._fleets)
         self._start_services()
 
     def _start_services(self) -> None:
@@ -279,47 +316,30 @@ class ContainerBackend:
             self.postgresql = str(database["source"])
             self._say(f"{job.name}: PostgreSQL comes from {self.postgresql}")
             options |= master.pillar_options({**database["options"], "host": "postgres"})
-        # the ports are open for the other engines' machines only
-        opened = (self._request_port, self._publish_port) if self._settings.engines else ()
-        ports = {f"{port}/tcp": (self._settings.master_address, port) for port in opened}
-        self._launch(MASTER, ports=ports, volumes=[str(roles.SHARED)])
+        self._launch(MASTER, volumes=[str(roles.SHARED)])
         users = scenario.permissions(OVER_API)
         login = api.Api(roles.API_PORT, Path(), Path("api.log"), "saltbed", self._secret, users=users)
         # the container of salt-api decides itself where its files go
         options |= {key: value for key, value in login.options({}).items() if not key.startswith("api_")}
         options |= master.acl_options(scenario.permissions({CLI}))
-        values = {
-            "request_port": self._request_port,
-            "publish_port": self._publish_port,
-            "transport": scenario.transport,
-        }
-        self._facts = self._be(MASTER, {**values, "options": {**options, **scenario.master_options(job.name)}})
+        options |= scenario.master_options(job.name)
+        self._facts = self._be(MASTER, {"transport": scenario.transport, "options": options})
         apis = scenario.salt_api if scenario.asks_api else 0
         self._facts |= {"user": login.user, "password": login.password, "apis": apis, "urls": [], "eauth": login.eauth}
         if apis:
             self._launch("api", beside_master=True)
             self._facts |= self._be("api", self._facts)
 
-    def _launch(
-        self,
-        name: str,
-        client: DockerClient | None = None,
-        *,
-        beside_master: bool = False,
-        entries: Mapping[str, Path | bytes] | None = None,
-        **options: Any,
-    ) -> None:
+    def _launch(self, name: str, alias: str = "", *, beside_master: bool = False, **options: Any) -> None:
         """Start a container on the run's network, or within the master's, and open the line to it."""
-        client = client or self._client
         if beside_master:
             id_ = self._channels[MASTER].container.id
             options |= {"network_mode": f"container:{id_}", "volumes_from": [id_]}
         else:
-            options["hostname"] = name
-            if client is self._client:
-                aliases = client.api.create_endpoint_config(aliases=[name])
-                options |= {"network": self._network.name, "networking_config": {self._network.name: aliases}}
-        container = client.containers.create(
+            endpoint = self._client.api.create_endpoint_config(aliases=[alias or name])
+            network = self._network.name
+            options |= {"hostname": name, "network": network, "networking_config": {network: endpoint}}
+        container = self._client.containers.create(
             self._image,
             name=f"saltbed-{self._run}-{name}",
             labels=engine.labels(self._run),
@@ -328,11 +348,7 @@ class ContainerBackend:
             auto_remove=True,
             **options,
         )
-        with engine.pack(
-            {"bed/made": b"", **{f"bed/{path}": entry for path, entry in (entries or {}).items()}}
-        ) as archive:
-            container.put_archive("/", archive)
-        self._channels[name] = Channel(client, name, container)
+        self._channels[name] = Channel(self._client, name, container)
 
     def _be(self, name: str, values: Mapping[str, Any], role: str = "") -> dict[str, Any]:
         """Give a container its role, and return its facts once it has started."""
@@ -343,24 +359,21 @@ class ContainerBackend:
             raise kind(f"The container {name} does not start: {error}") from error
 
     def start_fleet(self) -> Fleets:
-        """Start the fleet's containers, on all engines, and return them once they answer."""
-        scenario, wanted = self._job.scenario, self._settings
-        extra, entries = options(self._job.fleet_options)
-        places = [client for client in self._engines for _ in range(wanted.fleets)]
+        """Start the fleet's containers, or give the swarm's tasks their roles, and return them once they answer."""
+        scenario = self._job.scenario
+        extra, files = options(self._job.fleet_options)
         shares = []
-        for number, (client, (first, minions)) in enumerate(
-            zip(places, split(scenario.minions, len(places)), strict=True)
-        ):
+        for number, (first, minions) in enumerate(split(scenario.minions, self._fleets)):
             name = f"fleet-{number}"
-            self._launch(name, client, entries=entries)
+            if not self._settings.swarm:
+                self._launch(name)
             values = {
                 "first": first,
                 "minions": minions,
                 "id_format": ID_FORMAT,
                 "seed": scenario.seed,
                 "options": [*shared_options(scenario.transport, scenario.master_options(self._job.name)), *extra],
-                "master": MASTER if client is self._client else wanted.master_address,
-                "request_port": self._request_port,
+                "files": files,
                 "word": self._facts["word"],
             }
             self._be(name, values, "fleet")
@@ -385,7 +398,7 @@ class ContainerBackend:
     def _clocks(self) -> dict[str, Offset]:
         """Measure the clock of every container: their machines may have different ones."""
         return {
-            name: wire.measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
+            name: measure(lambda channel=channel: float(channel.ask("clock")["time"]))  # type: ignore[misc]  # a default can't be annotated
             for name, channel in self._channels.items()
         }
 
@@ -405,9 +418,7 @@ class ContainerBackend:
     def collect(self) -> None:
         """Fetch the samples of all containers and put them together as those of one machine."""
         output = self._job.samples
-        containers = {name: channel.container for name, channel in self._channels.items()}
-        ahead = {name: offset.correction for name, offset in self._offsets.items()}
-        samples(containers, ahead, output)
+        samples(self._channels, {name: offset.correction for name, offset in self._offsets.items()}, output)
         now = self._clocks()
         rows = SampleFile(output / "clocks.csv", ClockSample)
         for name, offset in self._offsets.items():
@@ -417,7 +428,7 @@ class ContainerBackend:
     def read_cache(self, what: str, names: Sequence[str]) -> None:
         """Have the master's container read the job cache, and fetch what it found."""
         self._channels[MASTER].ask("cache", {"what": what, "names": list(names)}, JOB_CACHE_S)
-        engine.fetch(self._channels[MASTER].container, f"{roles.SAMPLES}/{what}.csv", self._job.samples)
+        engine.fetch(self._channels[MASTER], f"{roles.SAMPLES}/{what}.csv", self._job.samples / f"{what}.csv")
 
     def running(self) -> list[str]:
         """Return the ids of runners and batches at work in the master's container."""
@@ -426,7 +437,7 @@ class ContainerBackend:
     def _fetch_logs(self) -> None:
         """Fetch the logs of all containers that are still there."""
         for name, channel in self._channels.items():
-            logs(channel.container, self._job.folder / "logs" / name)
+            logs(channel, self._job.folder / "logs" / name)
 
     def _hang_up(self) -> None:
         for channel in self._channels.values():

@@ -1,37 +1,48 @@
-"""Engines of Docker, and the marks by which everything that a run makes is found again.
+"""Docker's engine, its swarm, and the marks by which everything that a run makes is found again.
 
-Every container, network and image of a run carries its label, so that whoever cleans up needs no list: the janitor at
-the run's end (`harness.containers.janitor`), and the next run, for one that ended together with its janitor.
+Every service, container, network and image of a run carries its label, so that whoever cleans up needs no list: the
+janitor at the run's end, and the next run, for one that ended together with it.
+
+`python -m harness.containers.engine RUN URL` is the janitor, a process of the bed that outlives a harness that is
+killed: it waits for SIGTERM, which the warden sends at the end of the bed, however that comes; then it removes every
+service, container, network and image that carries the run's label.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import csv
 import io
 import os
+import signal
 import socket
+import sys
 import tarfile
 import tempfile
 import time
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
+from harness import samples
+from harness.database import UnavailableError
 from harness.database.container import engine
-from harness.database.postgres import UnavailableError
 from harness.errors import DockerError, RunError, StartError
 from harness.load import plan as plans
+from harness.paths import ROOT
+from harness.processes.command import Command, Layer, tail
 from harness.processes.deadline import Deadline, until
 from harness.processes.kernel import ended, owner
-from harness.samples import files as samples
-from harness.samples.files import SampleFile
-from harness.samples.rows import APART, ProcessSample
+from harness.samples import APART, ProcessSample, SampleFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from docker import DockerClient
-    from docker.models.containers import Container
+
+    from harness.containers.channel import Channel
+    from harness.processes.processes import Processes
+
 
 SKIPPED = frozenset({"__pycache__", ".git", "tests", "doc"})
 # columns of samples that hold a moment, by the clock of whoever wrote them
@@ -57,26 +68,25 @@ def _wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(entry.name).name in SKIPPED or entry.name.endswith(".pyc") else entry
 
 
-def fetch(container: Container, path: str, folder: Path) -> Path:
-    """Copy a container's file or folder `path` into `folder` and return the copy's path."""
-    with tempfile.TemporaryFile() as received:
-        for chunk in container.get_archive(path)[0]:
-            received.write(chunk)
-        received.seek(0)
-        with tarfile.open(fileobj=received) as archive:
-            # filters came with Python 3.11.4, and Debian 12 has 3.11.2
-            archive.extraction_filter = getattr(tarfile, "data_filter", lambda member, _folder: member)
-            archive.extractall(folder, [_own(member) for member in archive])  # noqa: S202 - each was looked at
-    return folder / Path(path).name
+def fetch(channel: Channel, path: str, output: Path) -> None:
+    """Copy a file of a container to `output`, over the line to it: no engine copies files of other machines."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as file:
+        while data := base64.b64decode(channel.ask("read", {"path": path, "offset": file.tell()})["data"]):
+            file.write(data)
 
 
-def _own(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return a member as this user's; raise RunError for what is no file or folder below the place to unpack in."""
-    path = PurePosixPath(member.name)
-    if not (member.isreg() or member.isdir()) or path.is_absolute() or ".." in path.parts:
-        raise RunError(f"A container sent '{member.name}', which is no file of the bed's: use another image.")
-    member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
-    return member
+def fetch_folder(channel: Channel, path: str, output: Path) -> Path:
+    """Copy all files below a container's folder into `output`, and return that.
+
+    Raises:
+        RunError: if the container names a file that would lie elsewhere.
+    """
+    for name in channel.ask("files", {"path": path})["files"]:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise RunError(f"A container sent '{name}', which is no file of the bed's: use another image.")
+        fetch(channel, f"{path}/{name}", output / name)
+    return output
 
 
 def merge_processes(folders: Iterable[tuple[Path, float]], output: Path) -> None:
@@ -131,9 +141,7 @@ def set_back(path: Path, output: Path, ahead: float) -> None:
                 rows.writerow(row)
 
 
-RUN, HOST, OWNER, STARTED = "saltbed.run", "saltbed.host", "saltbed.owner", "saltbed.started"
-# longer than the start of any run, and than any difference of two machines' clocks
-FORGOTTEN_S = 24 * 3600.0
+RUN, HOST, OWNER = "saltbed.run", "saltbed.host", "saltbed.owner"
 
 
 def connect(url: str, environment: Mapping[str, str]) -> DockerClient:
@@ -148,7 +156,7 @@ def connect(url: str, environment: Mapping[str, str]) -> DockerClient:
 
 def labels(run: str) -> dict[str, str]:
     """Return the labels for everything that this process makes for `run`."""
-    return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid()), STARTED: f"{time.time():.0f}"}
+    return {RUN: run, HOST: socket.gethostname(), OWNER: owner(os.getpid())}
 
 
 def abandoned(marks: Mapping[str, str]) -> bool:
@@ -156,29 +164,8 @@ def abandoned(marks: Mapping[str, str]) -> bool:
     return RUN in marks and ended(marks.get(OWNER, "")) is True
 
 
-def forgotten(marks: Mapping[str, str], at_work: Collection[str], now: float) -> bool:
-    """Say whether a run of another machine or boot left this: it started long ago and has no container.
-
-    `at_work` are the runs that have containers, whose life depends on their harness; `now` is in seconds since the
-    epoch.
-    """
-    if RUN not in marks or ended(marks.get(OWNER, "")) is not None or marks[RUN] in at_work:
-        return False
-    try:
-        return now - float(marks[STARTED]) > FORGOTTEN_S
-    except (KeyError, ValueError):
-        return False
-
-
-def sweep(client: DockerClient) -> list[str]:
-    """Remove what earlier runs left on an engine, and nothing that may be at work; return what could not be removed."""
-    at_work = {entry.labels.get(RUN, "") for entry in _containers(client)}
-    now = time.time()
-    return remove(client, lambda marks: abandoned(marks) or forgotten(marks, at_work, now))
-
-
 def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> list[str]:
-    """Remove all containers, networks and images of runs whose labels are `wanted`; return what could not be removed.
+    """Remove everything of runs whose labels are `wanted`; return what could not be removed.
 
     What disappears by itself meanwhile counts as removed.
     """
@@ -186,32 +173,26 @@ def remove(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) ->
 
     problems: list[str] = []
 
-    def each(
-        entries: Iterable[Any], marks: Callable[[Any], Mapping[str, str] | None], do: Callable[[Any], None]
-    ) -> None:
+    def each(entries: Iterable[Any], **options: bool) -> None:
         for entry in entries:
-            if not wanted(marks(entry) or {}):
+            attributes = entry.attrs.get("Spec") or entry.attrs.get("Config") or entry.attrs
+            if not wanted(attributes.get("Labels") or {}):
                 continue
             try:
-                do(entry)
+                entry.remove(**options)
             except NotFound:
                 continue
             except APIError as error:
                 if error.status_code != 409 or "already in progress" not in str(error):  # noqa: PLR2004 - conflict
                     problems.append(str(error.explanation))
 
-    def remove_container(entry: Any) -> None:
-        entry.remove(force=True, v=True)
-
     chosen = {"label": RUN}
-    each(_containers(client), lambda entry: entry.labels, remove_container)
+    if manages(client):
+        each(client.services.list(filters=chosen))
+    each(_containers(client), force=True, v=True)
     _await_none(client, wanted)
-    each(client.networks.list(filters=chosen), lambda entry: entry.attrs.get("Labels"), lambda entry: entry.remove())
-    each(
-        client.images.list(filters=chosen),
-        lambda entry: entry.labels,
-        lambda entry: client.images.remove(entry.id, force=True),
-    )
+    each(client.networks.list(filters=chosen))
+    each(client.images.list(filters=chosen), force=True)
     return problems
 
 
@@ -219,7 +200,91 @@ def _containers(client: DockerClient) -> list[Any]:
     return list(client.containers.list(all=True, filters={"label": RUN}, ignore_removed=True))
 
 
+def _marks(client: DockerClient) -> list[Mapping[str, str]]:
+    """Return the labels of all containers and tasks, also of those whose service is removed already."""
+    api: Any = client.api
+    tasks = api.tasks() if manages(client) else []
+    found = [task["Spec"].get("ContainerSpec", {}).get("Labels") or {} for task in tasks]
+    return found + [entry.labels for entry in _containers(client)]
+
+
 def _await_none(client: DockerClient, wanted: Callable[[Mapping[str, str]], bool]) -> None:
-    """Wait until the containers have gone: some end by themselves, and a network can't go before them."""
+    """Wait until containers and tasks have gone: some end by themselves, and a network can't go before them."""
     with contextlib.suppress(StartError):
-        until(lambda: not any(wanted(entry.labels) for entry in _containers(client)), Deadline(10.0), lambda: "")
+        until(lambda: not any(map(wanted, _marks(client))), Deadline(20.0), lambda: "")
+
+
+TRIES = 3
+AGAIN_S = 1.0
+JANITOR_S = 60.0
+
+
+def clean(url: str, run: str) -> list[str]:
+    """Remove all of `run` on the engine at `url`, and return what could not be removed.
+
+    A container may have been under way to the engine when the harness ended, so it looks again.
+    """
+    problems: list[str] = []
+    with contextlib.closing(connect(url, os.environ)) as client:
+        for _ in range(TRIES):
+            problems = remove(client, lambda marks: marks.get(RUN) == run)
+            if not problems:
+                break
+            time.sleep(AGAIN_S)
+    return problems
+
+
+def manages(client: DockerClient) -> bool:
+    """Say whether the engine is a manager of a swarm."""
+    return bool(client.info().get("Swarm", {}).get("ControlAvailable"))
+
+
+def start_janitor(processes: Processes, logs: Path, run: str, url: str, seconds: float) -> Callable[[], None]:
+    """Start the program, before there is anything to remove, and return what ends it; `seconds` limit its start.
+
+    What is returned raises DockerError if something of the run could not be removed.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / "janitor.out"
+    command = Command(
+        role="harness",
+        argv=[sys.executable, "-m", "harness.containers.engine", run, url],
+        environment={**os.environ, "PYTHONPATH": str(ROOT)},
+        output=log,
+        layer=Layer.DATABASE,
+        patience=JANITOR_S,
+    )
+    process = processes.start("janitor", command)
+
+    def ready() -> bool:
+        process.check()
+        return "ready" in tail(log)
+
+    until(ready, Deadline(seconds), lambda: f"The janitor does not start, see {log}.")
+
+    def stop() -> None:
+        if process.stop(JANITOR_S):
+            raise DockerError(f"Not everything of this run could be removed: {process.tail(1)} (see {log})")
+
+    return stop
+
+
+def main(run: str, url: str) -> int:
+    """Wait for SIGTERM, then clean up."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+    # loaded now, as there is little time when it has to clean up
+    import docker  # noqa: F401, PLC0415 - slow to import, and most beds need none
+
+    print("ready", flush=True)
+    signal.sigwait([signal.SIGTERM, signal.SIGINT])
+    try:
+        problems = clean(url, run)
+    except DockerError as error:
+        problems = [str(error)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -10,7 +10,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
@@ -56,7 +55,9 @@ CMD ["{PYTHON}", "-m", "harness.containers.inside"]
 def environment(client: DockerClient, base: str, say: Callable[[str], None]) -> str:
     """Return the name of the image with our requirements on `base`, made unless the engine has it.
 
-    Raises SettingsError for a base that is not there or has no Python, DockerError if it can't be made.
+    Raises:
+        SettingsError: for a base that is not there or has no Python.
+        DockerError: if it can't be made.
     """
     identity = _base(client, base, say)
     digest = hashlib.sha256(f"{identity}{ENVIRONMENT}".encode() + LOCK.read_bytes()).hexdigest()[:16]
@@ -106,16 +107,6 @@ def build(client: DockerClient, entries: dict[str, Path | bytes], name: str, lab
             raise DockerError(f"The image {name} can't be built: {error.msg} After: {' / '.join(last)}") from error
         except APIError as error:
             raise DockerError(f"The image {name} can't be built: {error.explanation}") from error
-
-
-def bring(source: DockerClient, target: DockerClient, name: str) -> None:
-    """Copy an image to another engine, unless that has it."""
-    if not _there(target, name):
-        with tempfile.TemporaryFile() as archive:
-            for chunk in source.images.get(name).save(named=True):
-                archive.write(chunk)
-            archive.seek(0)
-            target.images.load(archive)
 
 
 def _there(client: DockerClient, name: str) -> bool:

@@ -7,16 +7,18 @@ gone. Whatever else is printed goes to standard error, the container's log.
 
 from __future__ import annotations
 
-import json
+import base64
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from evil_minions import decode, encode
 from harness.containers import roles
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 
 Send = Callable[[int, dict[str, Any]], None]
+# of a file in one answer
+CHUNK = 4 * 2**20
 
 
 def sender(output: BinaryIO) -> Send:
@@ -32,7 +36,7 @@ def sender(output: BinaryIO) -> Send:
 
     def send(number: int, answer: dict[str, Any]) -> None:
         with lock:
-            output.write(json.dumps({"number": number, **answer}).encode() + b"\n")
+            output.write(encode({"number": number, **answer}))
             output.flush()
 
     return send
@@ -43,22 +47,39 @@ def serve(requests: BinaryIO, send: Send) -> int:
     line = requests.readline()
     if not line:
         return 0
-    first = json.loads(line)
+    first = decode(line)
+    actions: dict[str, Action] = {"clock": lambda _: {"time": time.time()}, "files": _files, "read": _read}
+    # also while the role starts, or if it does not: the harness fetches the logs then
+    reader = threading.Thread(target=_answer_all, args=(requests, actions, send), daemon=True)
+    reader.start()
     with ExitStack() as stack:
         try:
-            facts, actions = roles.ROLES[first["role"]](first, stack)
+            facts, more = roles.ROLES[first["role"]](first, stack)
+            actions |= more
         except Exception as error:  # noqa: BLE001 - the harness gets any error as its answer
-            send(first["number"], {"error": str(error) or type(error).__name__})
-            # keep the container until the harness has fetched the logs and closes the line
-            requests.read()
-            return 1
-        actions = {"clock": lambda _: {"time": time.time()}, **actions}
+            facts = {"error": str(error) or type(error).__name__}
         send(first["number"], facts)
-        for line in requests:
-            request = json.loads(line)
-            action = actions[request["do"]]
-            threading.Thread(target=_answer, args=(action, request, send), daemon=True).start()
-    return 0
+        reader.join()
+    return int("error" in facts)
+
+
+def _answer_all(requests: BinaryIO, actions: Mapping[str, Action], send: Send) -> None:
+    for line in requests:
+        request = decode(line)
+        threading.Thread(target=_answer, args=(actions[request["do"]], request, send), daemon=True).start()
+
+
+def _files(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of all files below a folder."""
+    folder = Path(request["path"])
+    return {"files": [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]}
+
+
+def _read(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a file, which is empty at its end."""
+    with Path(request["path"]).open("rb") as file:
+        file.seek(request["offset"])
+        return {"data": base64.b64encode(file.read(CHUNK)).decode()}
 
 
 def _answer(action: Action, request: dict[str, Any], send: Send) -> None:

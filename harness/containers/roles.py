@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from harness.bed import Bed, BedSettings, api, fleet
-from harness.bed.bed import LOSSES
+from harness.bed import LOSSES, Bed, BedSettings, api, fleet
 from harness.bed.master import GRAIN
 from harness.bed.settings import PortSettings, Tree
-from harness.database import schema, sources
-from harness.database.postgres import Place, Postgres, UnavailableError
+from harness.database import Place, Postgres, UnavailableError, schema, sources
 from harness.errors import StartError
-from harness.load import clients, local
+from harness.load import backend, clients
 from harness.load.plan import COMMANDS, ApiAccess, Plan, Share
 from harness.paths import ROOT, write_private
-from harness.processes import monitor
 from harness.processes.command import Command, own_environment
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes, Watch
+from harness.samples import monitor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +42,7 @@ LOGS, SAMPLES, FILES = FOLDER / "logs", FOLDER / "samples", FOLDER / "files"
 SHARED = FOLDER / "master"
 TREE = ROOT / "tree"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - within the containers' own network
-POSTGRES_PORT, API_PORT = 5432, 8000
+POSTGRES_PORT, API_PORT, REQUEST_PORT = 5432, 8000, 4506
 SCENARIO = "scenario.toml"
 
 Action = Callable[[dict[str, Any]], dict[str, Any]]
@@ -121,20 +119,20 @@ def master(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], d
         postgres="none",
         api=None,
         transport=request["transport"],
-        ports=PortSettings(request=request["request_port"], publish=request["publish_port"]),
+        ports=PortSettings(request=REQUEST_PORT, publish=4505),
         temporary=SHARED,
     )
     bed = stack.enter_context(Bed(settings))
 
     def cache(asked: dict[str, Any]) -> dict[str, Any]:
-        local.read_cache(bed, asked["what"], asked["names"])
+        backend.read_cache(bed, asked["what"], asked["names"])
         return {}
 
     facts = {"home": str(bed.master.home), "config": str(bed.master.config_dir), "word": bed.master.word}
     return facts, {
         "cache": cache,
         "running": lambda _: {"running": bed.master.running()},
-        "rotate": _action(partial(local.rotate_keys, bed)),
+        "rotate": _action(partial(backend.rotate_keys, bed)),
         "restart": _action(bed.restart_master),
         "check": _action(bed.check),
     }
@@ -163,6 +161,9 @@ def salt_api(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any],
 def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, Action]]:
     """Be a fleet, or a share of one."""
     place = workplace(stack)
+    FILES.mkdir()
+    for name, content in request["files"].items():
+        (FILES / name).write_text(content, encoding="utf-8")
     word = place.processes.folder / GRAIN
     write_private(word, f"{request['word']}\n")
     spec = fleet.FleetSpec(
@@ -171,11 +172,11 @@ def minions(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], 
         id_format=request["id_format"],
         seed=request["seed"],
         extra=[*request["options"], f"--autosign={word}"],
-        master=request["master"],
+        master="master",
     )
     # simulated minions use Salt's own matchers and keys; there is one tree only in a container
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(TREE)))}
-    started = fleet.start(spec, request["request_port"], SAMPLES, LOGS, environment, place.processes)
+    started = fleet.start(spec, REQUEST_PORT, SAMPLES, LOGS, environment, place.processes)
     place.watch.add(started.process, LOSSES["fleet"])
 
     def forward(asked: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
+from harness.database import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError, end_error
 from harness.processes.command import Command, Layer, User
 from harness.processes.ports import HOST, is_ours

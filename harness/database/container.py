@@ -15,11 +15,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.database.postgres import NAME, Place, Postgres, UnavailableError, wait_ready
+from harness.database import NAME, Place, Postgres, UnavailableError, wait_ready
 from harness.errors import StartError
-from harness.paths import ROOT
 from harness.processes import deadline
-from harness.processes.command import Command, Layer
 from harness.processes.ports import HOST, listens
 
 if TYPE_CHECKING:
@@ -49,7 +47,6 @@ def engine(environment: Mapping[str, str]) -> DockerClient:
     host = address(environment)
     if host.startswith(UNIX) and not listens(socket.AF_UNIX, host.removeprefix(UNIX)):
         raise UnavailableError(f"no Docker engine answers at {host}")
-    # slow to import, and most beds do without
     import docker  # noqa: PLC0415 - slow to import, and most beds need none
     from docker.errors import DockerException  # noqa: PLC0415 - slow to import, and most beds need none
 
@@ -68,15 +65,7 @@ def start(place: Place) -> Postgres:
     image = place.environment.get(IMAGE_VARIABLE, IMAGE)
     port = place.ports.take("PostgreSQL", place.port)
     postgres = Postgres(f"Docker, image {image}", HOST, port, NAME, secrets.token_hex(16), NAME)
-    log = place.log
-    command = Command(
-        role="postgres",
-        argv=[sys.executable, "-m", "harness.database.container", image, str(port)],
-        environment={**place.environment, "PYTHONPATH": str(ROOT), PASSWORD_VARIABLE: postgres.password},
-        output=log,
-        layer=Layer.DATABASE,
-    )
-    process = place.processes.start("container", command)
+    process = place.start("container", image, str(port), **{PASSWORD_VARIABLE: postgres.password})
     try:
         wait_ready(postgres, process, READY_S)
     except StartError as error:

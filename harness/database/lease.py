@@ -16,11 +16,9 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
-from harness.database.postgres import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
+from harness.database import NAME, Place, Postgres, UnavailableError, first_line, wait_ready
 from harness.errors import StartError
-from harness.paths import ROOT
 from harness.processes import deadline
-from harness.processes.command import Command, Layer
 
 VARIABLE = "HARNESS_PG_DSN"
 READY_S = 30.0
@@ -44,14 +42,7 @@ def start(place: Place) -> Postgres:
         raise StartError(
             f"The server of {VARIABLE} does not answer: {first_line(error)}; correct or unset it."
         ) from error
-    command = Command(
-        role="postgres",
-        argv=[sys.executable, "-m", "harness.database.lease", name],
-        environment={**place.environment, "PYTHONPATH": str(ROOT)},
-        output=place.log,
-        layer=Layer.DATABASE,
-    )
-    process = place.processes.start("lease", command)
+    process = place.start("lease", name)
     wait_ready(postgres, process, READY_S)
     return replace(postgres, process=process)
 

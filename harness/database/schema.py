@@ -72,11 +72,6 @@ def shared(seed: int, scope: str, owner: int, category: str) -> str:
     return f"{{{body(seed, scope, owner, category)}}}"
 
 
-def of_minion(seed: int, server: int, category: str, facts: dict[str, Any]) -> str:
-    """Return a pillar of a minion as JSON: what it shares with others, and its own facts."""
-    return f"{{{json.dumps(facts)[1:-1]}, {body(seed, 'minion', server % VARIANTS, category)}}}"
-
-
 SQL = Path(__file__).resolve().parents[2] / "sql"
 SCHEMA = ("uyuni.sql", "pillar.sql")
 # the tables and the function as the RFC writes them
@@ -197,7 +192,10 @@ def minion_rows(server: Server, seed: int, scale: Scale) -> Iterator[tuple[Any, 
         "formula-system": {"formulas": list(GROUP)},
     }
     for category in MINION:
-        document = of_minion(seed, server.number, category, facts[category])
+        # what it shares with others, and its own facts
+        document = (
+            f"{{{json.dumps(facts[category])[1:-1]}, {body(seed, 'minion', server.number % VARIANTS, category)}}}"
+        )
         yield server.number, None, None, category, document
 
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 from psycopg2 import sql
 
-from harness.database import cluster, container, lease, schema
-from harness.database.postgres import Place, UnavailableError
+from harness.database import Place, UnavailableError, cluster, container, lease, schema
 from harness.errors import StartError
 from harness.processes.ports import Ports
 from harness.processes.processes import Processes
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.choices import Source
-    from harness.database.postgres import Postgres
+    from harness.database import Postgres
 
 SOURCES: Mapping[str, Callable[[Place], Postgres]] = {
     "dsn": lease.start,

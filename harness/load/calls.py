@@ -15,15 +15,13 @@ import requests
 
 from harness.load.reading import Answer, read_api, read_api_batch, read_runner, read_salt, read_salt_run
 from harness.load.sessions import LoginError
-from harness.scenarios.clients import RUNNERS, SALT_RUN
-from harness.scenarios.runners import asks_minions
+from harness.scenarios.clients import RUNNERS, SALT_RUN, asks_minions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from harness.load.sessions import Sessions
-    from harness.scenarios.clients import Clients
-    from harness.scenarios.runners import Expected
+    from harness.scenarios.clients import Clients, Expected
 
 
 # options of `salt` for the target types; a glob is what it takes without one
@@ -63,7 +61,6 @@ def lowstate(clients: Clients) -> dict[str, object]:
 
 
 def _runner_lowstate(clients: Clients) -> dict[str, object]:
-    """Return the request that salt-api's runner client gets."""
     low: dict[str, object] = {"client": "runner", "fun": clients.function}
     if clients.args:
         low["arg"] = list(clients.args)

@@ -7,21 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import RunError
 from harness.load import plan as plans
 from harness.processes.deadline import Deadline
+from harness.processes.ports import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.load.coordinator import Coordinator
     from harness.load.plan import Plan
     from harness.processes.processes import Process
 
 # how long workers that have ended may be ahead of the process that directs them
 ALONE_S = 30.0
-# how long workers of other hosts may take to hand in their last samples
-LAST_S = 60.0
 LOCUST = Path(__file__).with_name("users.py")
 
 
@@ -37,10 +34,8 @@ class Locust:
 class Clients:
     """The clients at work; `process` is the one that ends when the last answer has come."""
 
-    def __init__(self, processes: Sequence[Process], samples: Path, coordinator: Coordinator | None = None) -> None:
-        """Take the processes, the leading one first, the folder of their samples, and the workers of other hosts."""
-        self._coordinator = coordinator
-        self._last = Deadline(0.0)
+    def __init__(self, processes: Sequence[Process], samples: Path) -> None:
+        """Take the processes, the leading one first, and the folder of their samples."""
         self._process, *self._workers = processes
         self._samples = samples
         # since when a worker has ended while the one that directs it goes on
@@ -49,8 +44,6 @@ class Clients:
     def code(self) -> int | None:
         """Return the exit code, None while they are at work; raise a HarnessError if a worker has failed."""
         code = self._process.code()
-        if self._coordinator:
-            code = self._of_all(self._coordinator, code)
         ended = [worker for worker in self._workers if code is None and worker.code() is not None]
         for worker in ended:
             # a worker that is done ends with 0, perhaps a moment before the process that directs it
@@ -59,17 +52,6 @@ class Clients:
         if ended and self._alone is None:
             self._alone = Deadline(ALONE_S)
         return code
-
-    def _of_all(self, coordinator: Coordinator, code: int | None) -> int | None:
-        """Return the exit code once the workers of other hosts have handed in what they wrote."""
-        if code not in {None, 0, 1} or (code is not None and coordinator.done()):
-            return code
-        if code is None:
-            self._last = Deadline(LAST_S)
-        elif self._last.passed():
-            raise RunError("A worker of another host has not handed in its samples: see what it printed there.")
-        coordinator.check()
-        return None
 
     def patience(self, seconds: float) -> Deadline:
         """Return a deadline for what takes `seconds` on a quiet machine, longer as long as they are at work."""
@@ -93,15 +75,9 @@ class Clients:
         return f"{self._process.tail()} (see {self._process.log})"
 
 
-def start(plan: Plan, port: int, spawn: Callable[[Locust], Process], coordinator: Coordinator | None = None) -> Clients:
-    """Start the clients with `spawn`; `port` is for locust's master, if there are workers.
-
-    The workers of other hosts, which are at the `coordinator` already, get their part of the load.
-    """
-    processes = [spawn(locust) for locust in commands(plan, port)]
-    if coordinator:
-        coordinator.hand_out(plan, port)
-    return Clients(processes, plan.samples, coordinator)
+def start(plan: Plan, port: int, spawn: Callable[[Locust], Process]) -> Clients:
+    """Start the clients with `spawn`; `port` is for locust's master, if there are workers."""
+    return Clients([spawn(locust) for locust in commands(plan, port)], plan.samples)
 
 
 def commands(plan: Plan, port: int) -> list[Locust]:
@@ -113,10 +89,10 @@ def commands(plan: Plan, port: int) -> list[Locust]:
     if plan.share.workers == 1:
         return [Locust("locust", lead, plans.to_environment(plan))]
     lead += ["--master", "--expect-workers", str(plan.share.workers)]
-    lead += ["--master-bind-host", plan.share.address, "--master-bind-port", str(port)]
+    lead += ["--master-bind-host", HOST, "--master-bind-port", str(port)]
     found = [Locust("locust", lead, plans.to_environment(plan))]
-    worker = [*base, "--worker", "--master-host", plan.share.address, "--master-port", str(port)]
-    for number in range(plan.share.workers - plan.share.remote):
+    worker = [*base, "--worker", "--master-host", HOST, "--master-port", str(port)]
+    for number in range(plan.share.workers):
         part = replace(plan, share=replace(plan.share, worker=number))
         found.append(Locust(f"locust-{number}", worker, plans.to_environment(part)))
     return found

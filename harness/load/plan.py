@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.processes.ports import HOST
 from harness.scenarios import scenario as scenarios
 from harness.scenarios.clients import CLI, SALT_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.scenarios.clients import Clients
-    from harness.scenarios.runners import Expected
+    from harness.scenarios.clients import Clients, Expected
 
 VARIABLE = "SALTBED_PLAN"
 ZERO = "zero"
@@ -42,10 +38,6 @@ class ApiAccess:
     # the way in which salt-api checks users
     eauth: str = ""
 
-    def reachable_at(self, address: str) -> ApiAccess:
-        """Return the same for clients of other hosts, which reach this machine at `address`."""
-        return replace(self, urls=tuple(url.replace(f"//{HOST}:", f"//{address}:") for url in self.urls))
-
 
 @dataclass(frozen=True)
 class Share:
@@ -55,10 +47,6 @@ class Share:
     workers: int = 1
     # the number of this one, from 0
     worker: int = 0
-    # how many of them, the last ones, are on other hosts
-    remote: int = 0
-    # where the process that directs them listens
-    address: str = HOST
 
     def file(self, name: str) -> str:
         """Return the name of this process's file of samples of one kind."""
@@ -84,16 +72,6 @@ class Plan:
     command_environment: dict[str, str]
     share: Share = Share()
 
-    @property
-    def requests_file(self) -> Path:
-        """Return the file for this process's samples of requests."""
-        return self.samples / self.share.file("requests")
-
-    @property
-    def logins_file(self) -> Path:
-        """Return the file for this process's samples of log-ins."""
-        return self.samples / self.share.file("logins")
-
     def expects(self, clients: Clients) -> Expected:
         """Return what a complete answer to `clients` holds."""
         return clients.expects(self.expected)
@@ -104,13 +82,15 @@ class Plan:
         return scenarios.load(self.scenario_file).changed(minions=self.minions, seed=self.seed)
 
 
-def to_values(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain values, for JSON; `from_values` makes a plan of them again."""
-    return {**asdict(plan), "scenario_file": str(plan.scenario_file), "samples": str(plan.samples)}
+def to_environment(plan: Plan) -> dict[str, str]:
+    """Return the environment variable that carries `plan`."""
+    values = {**asdict(plan), "scenario_file": str(plan.scenario_file), "samples": str(plan.samples)}
+    return {VARIABLE: json.dumps(values)}
 
 
-def from_values(values: Mapping[str, Any]) -> Plan:
-    """Return the plan of values out of JSON."""
+def from_environment() -> Plan:
+    """Return the plan of this process, and forget it, so that no child inherits the password."""
+    values = json.loads(os.environ.pop(VARIABLE))
     return Plan(
         **{
             **values,
@@ -121,16 +101,6 @@ def from_values(values: Mapping[str, Any]) -> Plan:
             "share": Share(**values["share"]),
         }
     )
-
-
-def to_environment(plan: Plan) -> dict[str, str]:
-    """Return the environment variable that carries `plan`."""
-    return {VARIABLE: json.dumps(to_values(plan))}
-
-
-def from_environment() -> Plan:
-    """Return the plan of this process, and forget it, so that no child inherits the password."""
-    return from_values(json.loads(os.environ.pop(VARIABLE)))
 
 
 def write_zero(samples: Path, zero: float) -> None:

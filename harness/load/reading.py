@@ -18,7 +18,7 @@ import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.scenarios.runners import DOWN, LIST_JOBS, STATUS, UP, Expected, orchestrates
+from harness.scenarios.clients import DOWN, LIST_JOBS, STATUS, UP, Expected, orchestrates
 
 if TYPE_CHECKING:
     import subprocess

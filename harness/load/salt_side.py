@@ -24,9 +24,8 @@ from harness.errors import StartError
 from harness.load import reading
 from harness.load.reading import RunnerJob
 from harness.processes.deadline import Deadline, until
-from harness.samples.files import SampleFile
-from harness.samples.rows import AcceptedJob, KeptReturn, RunnerSample
-from harness.scenarios.runners import Asked
+from harness.samples import AcceptedJob, KeptReturn, RunnerSample, SampleFile
+from harness.scenarios.clients import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -111,7 +110,10 @@ def answered(get_jid: GetJid, jobs: Iterable[RunnerJob]) -> Iterator[RunnerSampl
 def rotate(config_folder: Path, seconds: float) -> None:
     """Leave the drop file by which Salt's own commands ask for a rotation, and wait until the master has taken it.
 
-    The master's maintenance looks once every `loop_interval` seconds. Raises StartError if it has not after `seconds`.
+    The master's maintenance looks once every `loop_interval` seconds.
+
+    Raises:
+        StartError: if it has not after `seconds`.
     """
     import salt.crypt  # noqa: PLC0415  # only this program's process may load Salt
 

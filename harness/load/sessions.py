@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import requests
 
 from harness.processes.deadline import Deadline
-from harness.samples.rows import LoginSample
+from harness.samples import LoginSample
 from harness.scenarios.clients import REQUEST, START
 
 if TYPE_CHECKING:
@@ -68,7 +68,11 @@ class Sessions:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Log the bed's own user in at every process. Raises LoginError if one refuses or does not answer."""
+        """Log the bed's own user in at every process.
+
+        Raises:
+            LoginError: if one refuses or does not answer.
+        """
         for url in self._urls:
             self._keep(self._patient_login(url))
 
@@ -145,7 +149,6 @@ class Sessions:
         return session
 
     def _noted(self, user: str, url: str, why: str) -> Session:
-        """Log in as a part of the load."""
         began, error = time.time(), ""
         try:
             return self._login(user, url)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
-from harness.samples.files import SampleFile
-from harness.samples.rows import MomentSample
+from harness.samples import EventSample, SampleFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from harness.load.backend import Backend
-    from harness.scenarios.timeline import Moment
+    from harness.scenarios.timeline import Event
 
 
-class Player:
+class Player(AbstractContextManager["Player"]):
     """Does each moment when it is due and writes what came of it; a context manager.
 
     `ask` sends a request to the fleet and returns its answer. Nothing happens before `start`.
@@ -29,7 +29,7 @@ class Player:
 
     def __init__(
         self,
-        moments: Iterable[Moment],
+        moments: Iterable[Event],
         ask: Callable[[dict[str, object]], dict[str, Any]],
         master: Backend,
         folder: Path,
@@ -40,15 +40,11 @@ class Player:
         self._ask = ask
         self._master = master
         self._clock = clock
-        self._file = SampleFile(folder / "timeline.csv", MomentSample) if self._moments else None
+        self._file = SampleFile(folder / "timeline.csv", EventSample) if self._moments else None
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
         self.problem = ""
-
-    def __enter__(self) -> Self:
-        """Return the player."""
-        return self
 
     def __exit__(self, *_error: object) -> None:
         """Skip what is not due yet, and wait for what is under way."""
@@ -79,14 +75,14 @@ class Player:
         """Return whether no moment is left or under way."""
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _play(self, moments: list[Moment], zero: float) -> None:
+    def _play(self, moments: list[Event], zero: float) -> None:
         try:
             self._play_all(moments, zero)
         except Exception as problem:  # noqa: BLE001  # such as a full disk: a thread that dies takes no one along
             self.problem = f"The timeline could not be played on: {problem}"
             self._stop.set()
 
-    def _play_all(self, moments: list[Moment], zero: float) -> None:
+    def _play_all(self, moments: list[Event], zero: float) -> None:
         for moment in moments:
             while (left := zero + moment.at_s - self._clock()) > 0:
                 if self._stop.wait(left):
@@ -100,7 +96,7 @@ class Player:
                 self._stop.set()
                 return
 
-    def _do(self, moment: Moment) -> MomentSample:
+    def _do(self, moment: Event) -> EventSample:
         began = self._clock()
         minions, error = 0, ""
         try:
@@ -113,4 +109,4 @@ class Player:
         except Exception as problem:  # noqa: BLE001  # whatever it is ends the run, from the thread that watches it
             error = str(problem)
         seconds = self._clock() - began
-        return MomentSample(began, moment.at_s, seconds, moment.do, moment.name, minions, error)
+        return EventSample(began, moment.at_s, seconds, moment.do, moment.name, minions, error)

@@ -12,24 +12,18 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import gevent
 from gevent.pool import Group
-from gevent.queue import Empty, Queue
 from locust import User, events, runners, task
 from locust.runners import MasterRunner, WorkerRunner
 
 from harness.load import plan as plans
-from harness.load import wire
 from harness.load.calls import ApiCaller, CliCaller
 from harness.load.sessions import LoginError, Sessions
-from harness.load.wire import Offset
 from harness.processes import deadline
-from harness.samples.files import SampleFile
-from harness.samples.rows import ClientSample, ClockSample, LoginSample
+from harness.samples import ClientSample, LoginSample, SampleFile
 from harness.scenarios.clients import API, CLI, OVER_API, RUNNER, RUNNERS, SALT_RUN, requests_of
 
 if TYPE_CHECKING:
@@ -45,9 +39,7 @@ LEAD_S = 1.0
 # by default locust drops a worker after three silent seconds, which happens on a busy machine; a worker that has ended
 # is noticed by the process that started it
 runners.HEARTBEAT_LIVENESS = 300
-READY, BEGIN, DONE, CLOCK = "saltbed_ready", "saltbed_begin", "saltbed_done", "saltbed_clock"
-# how long a worker waits for one answer to what time it is
-CLOCK_S = 5.0
+READY, BEGIN, DONE = "saltbed_ready", "saltbed_begin", "saltbed_done"
 
 
 class Load:
@@ -61,10 +53,7 @@ class Load:
         self.workers_ready = 0
         self.workers_done = 0
         self.directs = isinstance(environment.runner, MasterRunner)
-        self.samples = None if self.directs else SampleFile(PLAN.requests_file, ClientSample)
-        # of a worker on another machine: by how much our clock is ahead of that of the process that directs us
-        self.offset = Offset(0.0, 0.0)
-        self.times: Queue[tuple[float, float, float]] = Queue()
+        self.samples = None if self.directs else SampleFile(PLAN.samples / PLAN.share.file("requests"), ClientSample)
         # made with the first log-in of the load
         self.logins: SampleFile | None = None
         # ids of the jobs that were answered: a list of jobs has to have them
@@ -78,8 +67,8 @@ class Load:
     def note(self, sample: LoginSample) -> None:
         """Write what became of a user's log-in."""
         if self.logins is None:
-            self.logins = SampleFile(PLAN.logins_file, LoginSample)
-        self.logins.write(replace(sample, time=sample.time - self.offset.correction))
+            self.logins = SampleFile(PLAN.samples / PLAN.share.file("logins"), LoginSample)
+        self.logins.write(sample)
 
     def login(self) -> None:
         """Log the bed's own user in if there are clients of its, and say that this process is ready."""
@@ -110,35 +99,8 @@ class Load:
         else:
             gevent.spawn(self.send, zero)
 
-    def now(self) -> float:
-        """Return the time by the clock of the process that directs the load, which all samples are in."""
-        return time.time() - self.offset.correction
-
-    def measure(self) -> Offset:
-        """Ask the process that directs the load for the time; return how far our clock is ahead of its."""
-        answers = []
-        for _ in range(wire.ROUNDS):
-            self.environment.runner.send_message(CLOCK, {"asked": time.time()})
-            with suppress(Empty):
-                answers.append(self.times.get(timeout=CLOCK_S))
-        if not answers:
-            return Offset(0.0, 0.0)
-        found = wire.of_answers(answers)
-        return Offset(-found.seconds, found.error)
-
-    def note_clock(self) -> None:
-        """Write down what was measured of our clock, if it is another one."""
-        row = self.offset.sample(f"locust-{PLAN.share.worker}", self.measure())
-        if row.offset_s or row.drift_s:
-            file = SampleFile(PLAN.samples / f"clocks.{PLAN.share.worker}.csv", ClockSample)
-            file.write(row)
-            file.close()
-
     def send(self, zero: float) -> None:
         """Send this process's part of the schedule, wait for the last answer, and say so."""
-        directed = isinstance(self.environment.runner, WorkerRunner)
-        if directed:
-            self.offset = self.measure()
         blocks = Group()
         for user, url in self.places():
             blocks.spawn(self.start, user, url, zero)
@@ -146,8 +108,7 @@ class Load:
             blocks.spawn(self.arrive, clients, zero)
         blocks.join()
         runner = self.environment.runner
-        if directed:
-            self.note_clock()
+        if isinstance(runner, WorkerRunner):
             # locust's own last report may come after its master has gone, so it goes along
             report: dict[str, object] = {}
             self.environment.events.report_to_master.fire(client_id=runner.client_id, data=report)
@@ -165,24 +126,24 @@ class Load:
 
     def start(self, user: str, url: str, zero: float) -> None:
         """Log a user in at the schedule's zero."""
-        gevent.sleep(max(0.0, zero - self.now()))
+        gevent.sleep(max(0.0, zero - time.time()))
         self.sessions.start(user, url)
 
     def arrive(self, clients: Clients, zero: float) -> None:
         """Send every request of a block at its time, and wait for the last answer."""
         at_work = Group()
         for request in mine(clients):
-            gevent.sleep(max(0.0, zero + request.due_s - self.now()))
+            gevent.sleep(max(0.0, zero + request.due_s - time.time()))
             at_work.spawn(self.call, clients, request, zero)
         at_work.join()
 
     def call(self, clients: Clients, request: Request, zero: float) -> None:
         """Make one request and write what became of it."""
         scheduled = zero + request.due_s
-        started = self.now()
+        started = time.time()
         expected = PLAN.expects(clients)
         answer = self.callers[clients.kind].call(clients, request.number, expected)
-        finished = self.now()
+        finished = time.time()
         error = answer.error or answer.gap(expected.minions)
         if clients.kind not in RUNNERS and clients.mode == "sync":
             self.over.update(answer.jids)
@@ -251,19 +212,11 @@ def _init(environment: Environment, **_: object) -> None:
     def on_done(msg: Message, **_: object) -> None:
         load.worker_done(msg.node_id, msg.data["errors"], msg.data["report"])
 
-    def on_clock(msg: Message, **_: object) -> None:
-        if load.directs:
-            environment.runner.send_message(CLOCK, {**msg.data, "time": time.time()}, client_id=msg.node_id)
-        else:
-            load.times.put((msg.data["asked"], msg.data["time"], time.time()))
-
     if isinstance(environment.runner, WorkerRunner):
         environment.runner.register_message(BEGIN, on_begin)
     elif load.directs:
         environment.runner.register_message(READY, on_ready)
         environment.runner.register_message(DONE, on_done)
-    if load.directs or isinstance(environment.runner, WorkerRunner):
-        environment.runner.register_message(CLOCK, on_clock)
 
 
 @events.test_start.add_listener  # type: ignore[untyped-decorator]  # locust has no types

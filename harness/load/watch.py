@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError
 from harness.paths import write_private
-from harness.processes import monitor
-from harness.samples.rows import ProcessSample
+from harness.samples import ProcessSample, monitor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.bed.api import Api
-    from harness.samples.rows import FleetSample
+    from harness.samples import FleetSample
 
 INDEX, LIVE, PASSWORD = "index.html", "live.json", "watch.password"
 # the end of the file of processes: a hundred processes have 5 KB a second
@@ -50,7 +49,7 @@ class Watch:
         """Return the options of rest_cherrypy that serve it."""
         return {"app": str(self.folder / INDEX), "static": str(self.folder)}
 
-    def told(self, api: Api) -> str:
+    def instructions(self, api: Api) -> str:
         """Return where it is, with the password in a file of its own."""
         write_private(self._password, f"{api.password}\n")
         return f"watch it at {api.url}/app#/load as {api.user} ({api.eauth}), with the password in {self._password}"

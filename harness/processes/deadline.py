@@ -39,7 +39,7 @@ def pace(load: Path = LOAD, stalls: Path = STALLS, cores: int = 0) -> float:
     return max(SLOWEST, share * (1 - _stalled(stalls)))
 
 
-def told() -> str:
+def describe() -> str:
     """Return how busy the machine is in words."""
     cores = len(os.sched_getaffinity(0))
     return f"load average {os.getloadavg()[0]:.1f} on {cores} core{'s' if cores > 1 else ''}"
@@ -99,10 +99,7 @@ class Deadline:
     """A point in time that several waits share; it is later on a busy machine."""
 
     def __init__(
-        self,
-        seconds: float,
-        clock: Callable[[], float] | None = None,
-        share: Callable[[], float] | None = None,
+        self, seconds: float, clock: Callable[[], float] | None = None, share: Callable[[], float] | None = None
     ) -> None:
         """Set the deadline `seconds` from now, on a machine that has nothing else to do.
 
@@ -126,7 +123,7 @@ class Deadline:
     def waited(self) -> str:
         """Return the real time since the deadline was set, in words: with the reason where it is long."""
         waited = self._real() - self._start
-        busy = f" ({told()})" if waited > 1.5 * self.seconds else ""
+        busy = f" ({describe()})" if waited > 1.5 * self.seconds else ""
         return f"{waited:.0f} s{busy}"
 
 

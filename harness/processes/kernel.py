@@ -4,9 +4,6 @@ A process that is killed can't note its end; so a later one asks whether the pro
 A host's name does not say which machine that is: many are called `debian`. What does is the id of its boot, which the
 kernel draws at random, and that of the machine, which the system drew when it was installed. Numbers of processes
 belong to a namespace, so that is part of a mark as well: in a container, others' processes can't be seen.
-
-The bed's own processes are in `processes.csv`. All other work of the machine is that of other programs, and makes a run
-slower than the Salt that it measures.
 """
 
 from __future__ import annotations
@@ -18,14 +15,11 @@ import os
 import re
 import signal
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import psutil
-
-from harness.samples.rows import MachineSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,25 +76,6 @@ def rebooted(mark: str, here: Callable[[], Place] = Place.here) -> bool:
     place = mark.rsplit("/", 2)[0].split("/", 2)
     now = here()
     return bool(now.machine) and place[0] == now.machine and len(place) == 3 and place[1] != now.boot  # noqa: PLR2004 - a number of things
-
-
-def sample(now: float) -> MachineSample:
-    """Return the state of the machine at `now`, seconds since the epoch; its monotonic clock is read here."""
-    times = psutil.cpu_times()
-    with warnings.catch_warnings():
-        # a container may hide how much was swapped; then nothing was
-        warnings.simplefilter("ignore", RuntimeWarning)
-        swapped = psutil.swap_memory().sout
-    return MachineSample(
-        time=now,
-        monotonic=time.monotonic(),
-        busy_s=times.user + times.nice + times.system + times.irq + times.softirq,
-        stolen_s=times.steal,
-        harness_s=time.process_time(),
-        available_mb=psutil.virtual_memory().available // 2**20,
-        swapped_mb=swapped // 2**20,
-        load_average=os.getloadavg()[0],
-    )
 
 
 PR_SET_PDEATHSIG = 1
@@ -163,8 +138,8 @@ def send(pids: Iterable[int], number: int) -> None:
 STOPPED = {psutil.STATUS_STOPPED: "stopped", psutil.STATUS_TRACING_STOP: "stopped by a debugger"}
 STATES = {**STOPPED, psutil.STATUS_DISK_SLEEP: "waiting for a disk"}
 NAME = re.compile(r"[A-Za-z][\w.-]*")
-# how many kinds of descendants are told
-TOLD = 6
+# how many kinds of descendants are shown
+SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -215,7 +190,7 @@ def cpu_s(pid: int) -> float:
     return sum(vitals.cpu_s for vitals in family(pid))
 
 
-def told(pid: int) -> str:
+def describe(pid: int) -> str:
     """Return in words what a process and its descendants are doing; those that do the same are told together."""
     members = family(pid)
     if not members or members[0].pid != pid:
@@ -226,8 +201,8 @@ def told(pid: int) -> str:
     said = [_together(same) for same in groups.values()]
     if not said:
         return f"it is {members[0].text}"
-    more = [f"{len(said) - TOLD} more"] if len(said) > TOLD else []
-    return f"it is {members[0].text}; its descendants: {'; '.join([*said[:TOLD], *more])}"
+    more = [f"{len(said) - SHOWN} more"] if len(said) > SHOWN else []
+    return f"it is {members[0].text}; its descendants: {'; '.join([*said[:SHOWN], *more])}"
 
 
 def _together(same: list[Vitals]) -> str:

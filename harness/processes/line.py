@@ -1,69 +1,104 @@
-"""The dialogue between two processes of a bed: messages in JSON, one line each, over a socket."""
+"""The dialogue with a process of ours over `evil_minions.Line`: its name and last output are in each error."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import select
+import os
 import socket
-from typing import Any
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
 
-from harness.processes.deadline import SLICE_S, Deadline
+import evil_minions
+from harness.processes.deadline import PATIENCE, Clock, pace
 
-LONGEST = 64 * 2**20
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 
-class Line:
-    """One connection, with whole messages."""
+class Child:
+    """A process that runs a module of ours, whose first argument is the descriptor of its end of the line."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        """Take a connection."""
-        self._socket = connection
-        self._received = b""
+    def __init__(
+        self, name: str, module: str, arguments: Sequence[str], error: type[Exception], remedy: str, **more: Any
+    ) -> None:
+        """Start the process.
 
-    def send(self, message: dict[str, Any], seconds: float | None = None) -> None:
-        """Send a message. Raises OSError if nobody takes it, within `seconds` if they are given."""
-        self._socket.settimeout(seconds)
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self, seconds: float, longest: int = LONGEST) -> dict[str, Any]:
-        """Return the next message, of at most `longest` bytes, for which there are `seconds` on a quiet machine.
-
-        Raises TimeoutError if none has come by then, OSError if none can come, or if what comes is none.
+        Args:
+            name: of the process, at the beginning of each error.
+            module: what it runs.
+            arguments: after the descriptor.
+            error: what is raised.
+            remedy: the end of the sentence for a process that has ended, what to do then.
+            more: arguments of `subprocess.Popen`.
         """
-        deadline = Deadline(seconds)
-        while b"\n" not in self._received:
-            self._socket.settimeout(max(0.001, min(SLICE_S, deadline.left())))
-            try:
-                chunk = self._socket.recv(65_536)
-            except TimeoutError:
-                if deadline.passed():
-                    raise
-                continue
-            if not chunk:
-                raise ConnectionError("the other end hung up")
-            self._received += chunk
-            if len(self._received) > longest:
-                raise ConnectionError("the other end sends something else")
-        line, _, self._received = self._received.partition(b"\n")
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConnectionError("the other end sends something else") from error
-        if not isinstance(message, dict):
-            raise ConnectionError("the other end sends something else")
-        return message
+        ours, theirs = socket.socketpair()
+        # a file, not a pipe: the process may outlive this one
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        argv = [sys.executable, "-m", module, str(theirs.fileno()), *arguments]
+        self._name, self._error, self._remedy = name, error, remedy
+        with theirs:
+            self.process = subprocess.Popen(
+                argv,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._printed,
+                stderr=self._printed,
+                **more,
+            )
+        self.pid = self.process.pid
+        # time limits are longer on a busy machine, and with SALTBED_PATIENCE
+        self._line = evil_minions.Line(ours, Clock(pace=lambda: pace() / PATIENCE))
 
-    def gone(self) -> bool:
-        """Say whether the other end has hung up."""
-        ready = select.select([self._socket], [], [], 0.0)[0]
-        try:
-            return bool(ready) and len(self._socket.recv(1, socket.MSG_PEEK)) == 0
-        except OSError:
-            return True
+    def send(self, message: Mapping[str, Any], seconds: float) -> None:
+        """Send a message.
 
-    def close(self) -> None:
-        """Hang up, also on a thread that waits for a message."""
+        Raises:
+            Exception: of this child's type, if it does not take the message within `seconds`.
+        """
+        try:
+            self._line.send(message, seconds)
+        except OSError as error:
+            raise self._ended() from error
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """Return the next message.
+
+        Raises:
+            Exception: of this child's type, if none comes within `seconds`.
+        """
+        try:
+            return self._line.receive(seconds)
+        except TimeoutError as error:
+            raise self._error(f"{self._name} (process {self.pid}) does not answer: end it.{self._last()}") from error
+        except OSError as error:
+            raise self._ended() from error
+
+    def ask(self, message: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a message and return the next one; errors are those of `send` and `receive`."""
+        self.send(message, seconds)
+        return self.receive(seconds)
+
+    def _ended(self) -> Exception:
+        return self._error(f"{self._name} (process {self.pid}) has ended: {self._remedy}.{self._last()}")
+
+    def _last(self) -> str:
+        file, most = self._printed.fileno(), evil_minions.PRINTED_BYTES
+        # not by seeking: the position is the process's as well
+        return evil_minions.printed(os.pread(file, most, max(0, os.fstat(file).st_size - most)))
+
+    def hang_up(self) -> None:
+        """Close the line: the process ends when it notices."""
+        self._line.close()
+
+    def close(self, seconds: float) -> None:
+        """Hang up, and kill the process if it runs on for longer than `seconds`; a second call does nothing."""
+        self.hang_up()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+            self._printed.close()

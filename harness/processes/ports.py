@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from harness.errors import SettingsError, StartError
 
@@ -57,7 +58,10 @@ def is_ours(port: int, uid: int | None = None, host: str = HOST) -> bool:
     """Say whether a server of this user, or of `uid`, listens at a port of an address of the loopback interface.
 
     A port is reserved among beds only: another user of the machine may take it before the bed's server does, and would
-    be told passwords, or followed by minions. Raises SettingsError if that is so.
+    be told passwords, or followed by minions.
+
+    Raises:
+        SettingsError: if that is so.
     """
     owners = {owner for table in TABLES if table.exists() for owner in _owners(table, port, host)}
     wanted = os.geteuid() if uid is None else uid
@@ -85,23 +89,13 @@ def candidates(outgoing: tuple[int, int]) -> Sequence[int]:
     return [port for port in range(FIRST, LAST + 1) if not low <= port <= high] or range(FIRST, LAST + 1)
 
 
-def outgoing_range() -> tuple[int, int]:
-    """Return the first and last port that the kernel gives to outgoing connections."""
-    low, high = OUTGOING.read_text().split()
-    return int(low), int(high)
-
-
-class Ports:
+class Ports(AbstractContextManager["Ports"]):
     """The ports of one bed; a context manager that gives its reservations back."""
 
     def __init__(self, random: Random) -> None:
         """Choose by `random`, so that beds that start together rarely ask for the same port."""
         self._random = random
         self._reservations: list[socket.socket] = []
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
 
     def __exit__(self, *_error: object) -> None:
         """Give the reservations back."""
@@ -112,7 +106,9 @@ class Ports:
     def take(self, purpose: str, wanted: int | None = None) -> int:
         """Return a port that is free and now reserved: `wanted`, or one of the bed's choice.
 
-        Raises SettingsError if the wanted one is taken, StartError if there is no free one.
+        Raises:
+            SettingsError: if the wanted one is taken.
+            StartError: if there is no free one.
         """
         if wanted is not None:
             if self._reserve(wanted):
@@ -121,7 +117,8 @@ class Ports:
                 f"Port {wanted} on {HOST}, asked for as the {purpose} port, is taken: stop the server that has it, "
                 "or leave the port out and let the bed choose."
             )
-        ports = candidates(outgoing_range())
+        low, high = map(int, OUTGOING.read_text().split())
+        ports = candidates((low, high))
         start = self._random.randrange(len(ports))
         for port in [*ports[start:], *ports[:start]]:
             if self._reserve(port):

@@ -14,9 +14,7 @@ import re
 import resource
 import select
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ from harness.paths import ROOT
 from harness.processes import kernel, warden
 from harness.processes.command import tail
 from harness.processes.deadline import SLICE_S, Deadline, Patience
-from harness.processes.line import Line
+from harness.processes.line import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +86,8 @@ class Process:
     def wait(self, seconds: float) -> int:
         """Wait for its end and return the exit code.
 
-        Raises ProcessError if it runs on for longer than `seconds`, which grow as told by `patience`.
+        Raises:
+            ProcessError: if it runs on for longer than `seconds`, which grow as told by `patience`.
         """
         deadline = self.patience(seconds)
         code = self.code()
@@ -109,7 +108,7 @@ class Process:
             code = self.code()
         if code is None:
             raise ProcessError(
-                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {kernel.told(self.pid)}; "
+                f"{self.name} (process {self.pid}) still runs after {deadline.waited()}: {kernel.describe(self.pid)}; "
                 f"see {self.log}."
             )
         return code
@@ -120,7 +119,7 @@ class Process:
         `what` is the beginning, such as "The master does not answer". A Python process is ended: that is how its stack
         is had.
         """
-        doing = kernel.told(self.pid)
+        doing = kernel.describe(self.pid)
         path = log if log and tail(log) else self.log
         last = tail(path)
         end = f"The last lines of {path} are:\n{last}" if last else f"Its log {path} is empty."
@@ -244,7 +243,7 @@ class Watch:
             what = "has been stopped" if halted else "has given no sign of life"
             raise ProcessError(
                 f"{entry.process.name} (process {entry.process.pid}) {what} since {since}: "
-                f"{kernel.told(entry.process.pid)}; see {entry.process.log}. {entry.loss}".rstrip()
+                f"{kernel.describe(entry.process.pid)}; see {entry.process.log}. {entry.loss}".rstrip()
             )
 
 
@@ -252,7 +251,6 @@ ANSWER_S = 10.0
 CLOSE_S = warden.STOP_S + 2 * kernel.KILL_S
 # the job cache of a large run is some hundred thousand files, which a busy disk takes minutes to forget
 REMOVE_S = 300.0
-ENDED = "The warden of this bed (process {}) was ended from outside, and the bed with it: start the bed again."
 
 
 class Processes:
@@ -269,25 +267,20 @@ class Processes:
 
     def __enter__(self) -> Self:
         """Start the warden."""
-        ours, theirs = socket.socketpair()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        argv = [sys.executable, "-m", "harness.processes.warden", str(theirs.fileno()), str(os.getpid())]
-        argv += [str(self._temporary.absolute())]
-        with theirs:
-            self._reaper = subprocess.Popen(
-                argv,
-                env=environment,
-                cwd="/",
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                # a session of its own: Ctrl-C in the terminal is for the harness alone
-                start_new_session=True,
-            )
-        self.reaper = self._reaper.pid
-        self._line = Line(ours)
+        self._child = Child(
+            "The warden of this bed",
+            "harness.processes.warden",
+            [str(os.getpid()), str(self._temporary.absolute())],
+            WardenError,
+            "the bed has ended with it, start it again",
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd="/",
+            # a session of its own: Ctrl-C in the terminal is for the harness alone
+            start_new_session=True,
+        )
+        self.reaper = self._child.pid
         try:
-            answer = self._read(ANSWER_S)
+            answer = self._child.receive(ANSWER_S)
         except BaseException:
             self._leave()
             raise
@@ -295,6 +288,7 @@ class Processes:
             self._leave()
             raise disk_error(OSError(answer["errno"], answer["error"]), self._temporary)
         self.folder, self.warden = Path(answer["folder"]), answer["warden"]
+        self._child.pid = self.warden
         return self
 
     def __exit__(
@@ -320,33 +314,18 @@ class Processes:
 
     def _leave(self) -> None:
         """Let go of the warden, which stops everything on its own, and wait until it has."""
-        self._line.close()
-        self._reaper.wait(CLOSE_S + REMOVE_S)
-
-    def _read(self, seconds: float) -> dict[str, Any]:
-        """Return the warden's next answer, for which it has `seconds` on a quiet machine."""
-        try:
-            return self._line.receive(seconds)
-        except TimeoutError as error:
-            raise WardenError(
-                f"The warden of this bed (process {self.warden or self.reaper}) does not answer: end it."
-            ) from error
-        except OSError as error:
-            raise WardenError(ENDED.format(self.warden)) from error
+        self._child.close(CLOSE_S + REMOVE_S)
 
     def request(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
         """Send a request to the warden and return its answer, for which it may take `seconds` longer than usual."""
         with self._lock:
             self._number += 1
             number = self._number
-            try:
-                self._line.send({"number": number, **request}, ANSWER_S)
-            except OSError as error:
-                raise WardenError(ENDED.format(self.warden)) from error
-            answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
+            self._child.send({"number": number, **request}, ANSWER_S)
+            answer = self._child.receive(seconds + ANSWER_S + kernel.KILL_S)
             # Ctrl-C may have come between an earlier request and its answer
             while answer["number"] != number:
-                answer = self._read(seconds + ANSWER_S + kernel.KILL_S)
+                answer = self._child.receive(seconds + ANSWER_S + kernel.KILL_S)
             return answer
 
     def folder_for(self, user: User) -> Path:

@@ -2,15 +2,12 @@
 
 A harness that is killed with -9 can't stop anything any more, so the processes of a bed are not its children. They
 belong to the warden, a small process in a session of its own. It starts them on request, notices when the harness is
-gone, stops them, and removes the bed's temporary folder. Its parent is the reaper, see `harness.processes.warden`,
-which only waits for the warden's end and then ends whatever is left. Should both be killed at once, the kernel sends
-each process that the warden started its stop signal (PR_SET_PDEATHSIG): Salt's main processes and PostgreSQL then take
-their own children along.
+gone, stops them, and removes the bed's temporary folder. Its parent is the reaper, which only waits for the warden's
+end and then ends whatever is left. Should both be killed at once, the kernel sends each process that the warden started
+its stop signal (PR_SET_PDEATHSIG): Salt's main processes and PostgreSQL then take their own children along.
 
 Rejected: process groups alone (Salt's jobs and PostgreSQL's backends leave theirs), PR_SET_PDEATHSIG alone (not
 inherited by children), PID namespaces (need privileges).
-
-Requests and answers are JSON, one line each, see `Warden.answer`.
 
 A process whose parent died, and that left its group and its session, arrives here: the reaper is a child subreaper,
 which the kernel makes the parent of orphans.
@@ -19,7 +16,6 @@ which the kernel makes the parent of orphans.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import shutil
@@ -32,6 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evil_minions import Line
 from harness.paths import PRIVATE
 from harness.processes.command import start
 from harness.processes.kernel import (
@@ -94,11 +91,6 @@ class Child:
     code: int | None = None
     ended: float | None = None
     family: set[int] = field(default_factory=set)
-
-
-def line(message: dict[str, Any]) -> bytes:
-    """Return a message as it is sent."""
-    return json.dumps(message).encode() + b"\n"
 
 
 class Warden:
@@ -205,29 +197,24 @@ class Warden:
                 self.stop(family, min(end, time.monotonic() + patience))
         kill_children()
 
-    def serve(self, control: socket.socket, harness: int) -> None:
+    def serve(self, control: Line, harness: int) -> None:
         """Answer requests until asked to close, told to end by a signal, or left by the harness.
 
         `harness` is a descriptor of the harness's process: a copy of the other end of `control` may live on in one of
         its children.
         """
-        control.sendall(line({"folder": str(self.folder), "warden": os.getpid()}))
-        received = b""
+        control.send({"folder": str(self.folder), "warden": os.getpid()})
         while not self.closing and signal.SIGTERM not in signal.sigpending():
-            ready = select.select([control.fileno(), harness], [], [], SIGNAL_S)[0]
+            ready = select.select([control.fileno(), harness], [], [], 0.0 if control.waits() else SIGNAL_S)[0]
             self.collect()
             if harness in ready:
                 return
-            if control.fileno() in ready:
-                chunk = control.recv(65_536)
-                if not chunk:
-                    return
-                *requests, received = (received + chunk).split(b"\n")
-                for request in map(json.loads, requests):
-                    control.sendall(line({"number": request["number"], **self.answer(request)}))
+            if control.waits() or control.fileno() in ready:
+                request = control.receive()
+                control.send({"number": request["number"], **self.answer(request)})
 
 
-def work(control: socket.socket, harness: int, folder: Path, parent: int) -> None:
+def work(control: Line, harness: int, folder: Path, parent: int) -> None:
     """Be the warden: serve the harness, then stop everything."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -245,12 +232,13 @@ def main(control_fd: str, harness_pid: str, temporary: str) -> int:
 
     `control_fd` is a stream socket to the harness, `temporary` where the folder is made.
     """
-    control = socket.socket(fileno=int(control_fd))
+    connection = socket.socket(fileno=int(control_fd))
+    control = Line(connection)
     try:
         harness = os.pidfd_open(int(harness_pid))
         folder = Path(tempfile.mkdtemp(prefix="saltbed-", dir=temporary))
     except OSError as error:
-        control.sendall(line({"errno": error.errno, "error": str(error)}))
+        control.send({"errno": error.errno, "error": str(error)})
         return 1
     os.umask(PRIVATE)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -262,7 +250,8 @@ def main(control_fd: str, harness_pid: str, temporary: str) -> int:
         if warden == 0:
             work(control, harness, folder, me)
         else:
-            control.close()
+            # not `control.close`, which would hang up for the warden as well
+            connection.close()
             wait_for(warden)
     finally:
         # by the last of the two processes

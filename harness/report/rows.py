@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from harness import figures
 from harness.results import comparison, differences
-from harness.results.figures import LEAST
 from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def of_how_many(figure: Figure, values: Mapping[str, Any]) -> str:
     """Return how many values a percentile is made of, "" for any other figure: one of few values says little."""
     base, _, name = figure.name.rpartition(".")
     n = thresholds.lookup(values, f"{base}.n")
-    return "" if name not in LEAST or n is None else f" (n = {n:,.0f})"
+    return "" if name not in figures.LEAST or n is None else f" (n = {n:,.0f})"
 
 
 def _span(figure: Figure, of: Mapping[str, Any]) -> str:

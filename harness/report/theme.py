@@ -1,15 +1,13 @@
 """Colours of the report and how plots get them.
 
-One colour stands for one role of process, or one tree, on the whole page. The roles' colours are those of Okabe and
-Ito, which people with any colour vision tell apart; what isn't the master is grey. Plots are drawn with placeholder
-colours that become CSS variables, so that the same drawing follows the reader's light or dark theme.
+One colour stands for one role of process, or one tree, on the whole page; `style.css` has them. Plots are drawn with
+placeholder colours that become CSS variables, so that the same drawing follows the reader's light or dark theme.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
@@ -26,61 +24,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@dataclass(frozen=True)
-class Colour:
-    """A colour in the light and in the dark theme, as CSS writes them."""
-
-    light: str
-    dark: str
-
-
-ROLES = {
-    "MWorker": Colour("#0072b2", "#3d9bdc"),
-    "MWorkerQueue": Colour("#e69f00", "#f0b429"),
-    "PubServerChannel": Colour("#009e73", "#22b88f"),
-    "EventPublisher": Colour("#d55e00", "#f0843c"),
-    "EventMonitor": Colour("#56b4e9", "#84cbf3"),
-    "BatchManager": Colour("#cc79a7", "#dd94bd"),
-    "Maintenance": Colour("#b8aa00", "#e5d94a"),
-    "rest of the master": Colour("#7a4f8a", "#ab85bb"),
-}
+# shown roles that are processes of the master, and those that are not
 REST = "rest of the master"
-# roles that are no part of the master
-GREYS = {
-    "api": Colour("#5d6673", "#8e98a8"),
-    "postgres": Colour("#828b98", "#717b8a"),
-    "fleet": Colour("#a6aeb9", "#565f6e"),
-    "locust": Colour("#c5cbd3", "#434b58"),
-    "harness": Colour("#dde1e6", "#353c47"),
-}
+ROLES = (
+    "MWorker", "MWorkerQueue", "PubServerChannel", "EventPublisher", "EventMonitor", "BatchManager", "Maintenance",
+    REST,
+)  # fmt: skip
 OTHERS = "harness"
-TREES = {
-    "stock": Colour("#475063", "#c2cad8"),
-    "patched": Colour("#c2185b", "#ff6fa5"),
-    "other": Colour("#0b7285", "#3bc9db"),
-    # the same tree once more
-    "stock-2": Colour("#8a94a6", "#7f8aa0"),
-    "patched-2": Colour("#e57ba6", "#b8527a"),
-    "other-2": Colour("#62a9b8", "#2a8796"),
-}
-STATES = {
-    "good": Colour("#0f7b6c", "#3cc6ae"),
-    "warn": Colour("#b26a00", "#f2b04a"),
-    "bad": Colour("#b3261e", "#ff8a80"),
-}
-BASE = {
-    "ink": Colour("#1b2330", "#e8ebf0"),
-    "muted": Colour("#5b6576", "#a2acbb"),
-    "line": Colour("#dfe3e9", "#333b48"),
-    "page": Colour("#f4f6f8", "#12161c"),
-    "card": Colour("#ffffff", "#1a2028"),
-}
-_NAMED = {
-    **{f"role-{name.replace(' ', '-')}": colour for name, colour in (ROLES | GREYS).items()},
-    **TREES,
-    **STATES,
-    **BASE,
-}
+GREYS = ("api", "postgres", "fleet", "locust", OTHERS)
+TREES = ("stock", "patched", "other", "stock-2", "patched-2", "other-2")
+_NAMED = (
+    *(f"role-{name.replace(' ', '-')}" for name in (*ROLES, *GREYS)), *TREES,
+    "good", "warn", "bad", "ink", "muted", "line",
+)  # fmt: skip
 # placeholders: colours that appear in no plot otherwise
 _PLACEHOLDERS = {name: f"#{0x0A0B00 + number:06x}" for number, name in enumerate(_NAMED)}
 
@@ -115,13 +71,6 @@ def colour_of_role(role: str) -> str:
 def order(role: str) -> int:
     """Return the key that sorts shown roles as the page lists them: the master's first, then the rest of the bed."""
     return [*ROLES, *GREYS].index(role)
-
-
-def css() -> str:
-    """Return the CSS variables of both themes."""
-    light = "".join(f"--{name}:{value.light};" for name, value in _NAMED.items())
-    dark = "".join(f"--{name}:{value.dark};" for name, value in _NAMED.items())
-    return f":root{{color-scheme:light dark;{light}}}\n@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
 
 
 def axes(height: float = 2.5, *, grid: Literal["x", "y"] = "y") -> Axes:

@@ -132,7 +132,6 @@ def grounds(pairs: Sequence[Pair]) -> str:
 
 
 def _labels(lines: Sequence[Difference]) -> str:
-    """Return the names of figures as they stand within a sentence."""
     labels = [figures.BY_NAME[line.name].label for line in lines]
     return ", ".join(
         label if label[1:2].isupper() or "_" in label else label[:1].lower() + label[1:] for label in labels

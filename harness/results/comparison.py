@@ -15,7 +15,7 @@ from harness import figures
 from harness.errors import SettingsError
 from harness.results import differences, trees
 from harness.results import result as results
-from harness.results.repeats import values
+from harness.results.differences import values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,8 @@ class Comparison:
 def compare(folder: Path, against: Path) -> Comparison:
     """Compare the run in `folder` to that in `against`, both with a result.
 
-    Raises SettingsError if one has none, or if they have no tree in common.
+    Raises:
+        SettingsError: if one has none, or if they have no tree in common.
     """
     now, before = results.load(folder), results.load(against)
     pairs = _pairs(now["trees"], before["trees"])
@@ -94,7 +95,7 @@ def compare(folder: Path, against: Path) -> Comparison:
     return Comparison(now["run"]["id"], before["run"]["id"], tuple(differences), tuple(lines))
 
 
-def told(found: Comparison) -> list[str]:
+def describe(found: Comparison) -> list[str]:
     """Return the comparison as lines of text."""
     lines = [f"{found.run} against {found.against}"]
     lines += [f"NOT COMPARABLE: {difference}" for difference in found.differences]

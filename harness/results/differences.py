@@ -3,7 +3,6 @@
 Two trees, or two runs, differ in a figure only if they differ by more than two runs of the same tree do on the same
 machine. Repeats show how much that is. Without them, exact tests compare what clients and minions got, and for times,
 CPU, memory and rates there is a margin that pairs of the same tree have not been seen to exceed on a busy machine.
-`harness.results.differences` has the arithmetic.
 
 Each run is one observation, however many requests it has: what slows a machine down slows all of them. All orders of
 runs of the same tree are equally likely, so of n and m such runs, all n lie above or below all m by chance in 2 of the
@@ -25,13 +24,86 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness import choices as names
 from harness import figures
-from harness.results import repeats
+from harness.scenarios import thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from harness.figures import Figure
-    from harness.results.repeats import Range
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values that a figure had in the repeats that have it: how many, and from where to where."""
+
+    n: int
+    min: float
+    median: float
+    max: float
+
+
+def middle(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the result of a tree with the median of each number over its repeats; of one repeat the result itself.
+
+    A repeat that lacks a figure does not count for it; what is true or false is true if it was so in each.
+    """
+    return dict(results[0]) if len(results) == 1 else _middle(results)
+
+
+def totals(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the result of a tree as `middle` does, but with the sum of each count and the longest of all waits."""
+    counts = [figure.name for figure in figures.FIGURES if not figure.unit and figure.name != "minions"]
+    summed = {name: sum(int(value) for value in values(results, name)) for name in counts if values(results, name)}
+    waits = values(results, "longest_wait_s")
+    return {**middle(results), **summed, **({"longest_wait_s": max(waits)} if waits else {})}
+
+
+def ranges(results: Sequence[Mapping[str, Any]]) -> dict[str, Range]:
+    """Return the range of each figure of a tree over its repeats; a figure that none has is left out."""
+    found = {name: values(results, name) for name in fields(results)}
+    return {name: range_of(of_one) for name, of_one in found.items() if of_one}
+
+
+def range_of(found: Sequence[float]) -> Range:
+    """Return the range of at least one value."""
+    return Range(len(found), min(found), median(found), max(found))
+
+
+def values(results: Sequence[Mapping[str, Any]], field: str) -> list[float]:
+    """Return the values of a figure, in the order of the repeats; those without it are passed over."""
+    found = (thresholds.lookup(result, field) for result in results)
+    return [value for value in found if value is not None]
+
+
+def fields(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of all figures of a tree, those by role too."""
+    roles = [
+        f"{name}.{role}"
+        for name in figures.BY_ROLE
+        for role in sorted({role for result in results for role in result.get(name, {})})
+    ]
+    return [*(figure.name for figure in figures.FIGURES if figure.name not in figures.BY_ROLE), *roles]
+
+
+def _middle(found: Sequence[Any]) -> Any:
+    there = [value for value in found if value is not None]
+    if not there:
+        return None
+    first = there[0]
+    if isinstance(first, dict):
+        keys = dict.fromkeys(key for value in there for key in value)
+        return {key: _middle([value[key] for value in there if key in value]) for key in keys}
+    if isinstance(first, list | tuple):
+        # what is missing in one repeat is named
+        return list(dict.fromkeys(entry for value in there for entry in value))
+    if isinstance(first, bool):
+        return all(there)
+    if not isinstance(first, int | float):
+        return first
+    number = median(there)
+    whole = all(isinstance(value, int) for value in there) and number == int(number)
+    return int(number) if whole else round(number, 4)
+
 
 # the share of figures that may be called different between two runs of the same tree
 LEVEL = 0.01
@@ -127,12 +199,9 @@ def _missing(one: int, other: int) -> float:
 
 def _tail(most: int, total: int, share: float) -> float:
     """Return the probability of at most `most` of `total` events that each come here with probability `share`."""
-    return math.fsum(math.exp(term) for term in _binomial(most, total, share))
-
-
-def _binomial(most: int, total: int, share: float) -> Iterator[float]:
-    for number in range(most + 1):
-        yield _log_comb(total, number) + number * math.log(share) + (total - number) * math.log1p(-share)
+    here, there = math.log(share), math.log1p(-share)
+    terms = (_log_comb(total, number) + number * here + (total - number) * there for number in range(most + 1))
+    return math.fsum(math.exp(term) for term in terms)
 
 
 def _log_comb(of: int, taken: int) -> float:
@@ -227,9 +296,7 @@ class Pair:
 def from_dict(values: Mapping[str, Any]) -> Pair:
     """Return the pair that `to_dict` made plain values of."""
     lines = tuple(
-        Difference(
-            line["name"], repeats.Range(**line["base"]), repeats.Range(**line["other"]), line["ratio"], line["basis"]
-        )
+        Difference(line["name"], Range(**line["base"]), Range(**line["other"]), line["ratio"], line["basis"])
         for line in values["figures"]
     )
     return Pair(tuple(values["base"]), tuple(values["other"]), values["control"], lines, values["busy"])
@@ -251,13 +318,13 @@ def pairs(
 
 def judge(figure: Figure, base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> Difference | None:
     """Return how a figure of the results `other` compares to `base`; None where it can't or nothing of it is better."""
-    here, there = repeats.values(base, figure.name), repeats.values(other, figure.name)
+    here, there = values(base, figure.name), values(other, figure.name)
     if not figure.better or figure.name in OF_BED or not here or not there:
         return None
     if figure.measured:
         return between(figure, here, there)
     # a repeat without the figure is left out of both sides
-    counted = tuple([one for one in side if repeats.values([one], figure.name)] for side in (base, other))
+    counted = tuple([one for one in side if values([one], figure.name)] for side in (base, other))
     return _difference(figure, here, there, _counted(figure, (here, there), (counted[0], counted[1])))
 
 
@@ -267,9 +334,9 @@ def between(figure: Figure, here: Sequence[float], there: Sequence[float]) -> Di
         return None
     resolution = SAMPLED_S.get(figure.name, RESOLUTION.get(figure.unit, 0.0))
     low, high = sorted((median(here), median(there)))
-    told = high - low > resolution and high > low * SMALL and told_apart(here, there, WIDE[figure.unit])
+    apart = high - low > resolution and high > low * SMALL and told_apart(here, there, WIDE[figure.unit])
     basis: Basis = "ranges" if rare(len(here), len(there)) else "margin"
-    return _difference(figure, here, there, basis if told else "")
+    return _difference(figure, here, there, basis if apart else "")
 
 
 def _difference(
@@ -277,7 +344,7 @@ def _difference(
 ) -> Difference:
     first, second = median(here), median(there)
     ratio = round(second / first, 4) if first else None
-    return Difference(figure.name, repeats.spread(here), repeats.spread(there), ratio, basis)
+    return Difference(figure.name, range_of(here), range_of(there), ratio, basis)
 
 
 def _counted(
@@ -333,7 +400,6 @@ def busy(results: Sequence[Mapping[str, Any]], cores: int) -> bool:
 
 
 def _total(rule: Rule, results: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Return events and what they are of, over all results."""
     counted = [rule(result) for result in results]
     return sum(events for events, _ in counted), sum(of for _, of in counted)
 
@@ -373,9 +439,7 @@ def _repeated(result: Mapping[str, Any]) -> tuple[float, float]:
 
 # how each count is tested, in events that are independent of each other: as a share of a whole, or as a rate
 SHARES: dict[str, Rule] = {
-    "client_errors": _of("client_errors", "client_requests"),
-    "login_errors": _of("login_errors", "logins"),
-    "jobs_unpublished": _of("jobs_unpublished", "jobs_accepted"),
+    **{one.name: _of(one.name, one.share_of) for one in figures.FIGURES if one.share_of},
     "never_reached": _jobs("never_reached"),
     "returns_unfinished": _jobs("returns_unfinished"),
     "returns_lost": _jobs("returns_lost"),

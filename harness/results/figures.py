@@ -4,7 +4,7 @@ CPU time is a counter, so its values at two moments tell what was used between t
 A peak may be missed in any gap.
 
 Each process has a counter of CPU time that starts with it and stays when it ends; all counters add up to what the bed
-used (see `harness.processes.monitor`).
+used (see `harness.samples.monitor`).
 """
 
 from __future__ import annotations
@@ -16,30 +16,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from harness.results.followed import follow
-from harness.samples.rows import APART
+from harness.figures import ENTRIES, percentiles, ratio, rounded
+from harness.results.evidence import follow
+from harness.samples import APART
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from evil_minions import JobRow, ReturnRow
+    from evil_minions import ReturnRow
     from harness.results.evidence import Evidence
-    from harness.samples.rows import ClientSample, ProcessSample, Timeline
+    from harness.samples import ProcessSample, Timeline
     from harness.scenarios.scenario import Scenario
-
-
-# the smallest number of times for each percentile: with so many at least one lies beyond it
-LEAST = {"p50": 2, "p95": 20, "p99": 100}
-
-
-def percentiles(values: Iterable[float]) -> dict[str, float | None]:
-    """Return the percentiles of `n` raw samples, interpolated, None where `n` is too small for one: see `LEAST`."""
-    ordered = sorted(values)
-    n = len(ordered)
-    cuts = statistics.quantiles(ordered, n=100, method="inclusive") if n > 1 else []
-
-    found = {name: round(cuts[int(name[1:]) - 1], 3) if n >= least else None for name, least in LEAST.items()}
-    return {**found, "n": n}
 
 
 LONGEST_S = 5.0
@@ -56,7 +43,7 @@ class Gap:
     end: float
     edge: bool
 
-    def told(self, what: str, load_start: float) -> str:
+    def sentence(self, what: str, load_start: float) -> str:
         """Return the gap in words; `what` is the subject with its verb."""
         return (
             f"{what} not sampled for {self.end - self.start:.1f} s, from {self.start - load_start:.1f} s after the "
@@ -171,95 +158,150 @@ FIND_JOB = "saltutil.find_job"
 LATE_S = 0.1
 
 
+class Run:
+    """What the figures of one tree follow from: its samples, and what several figures have in common.
+
+    A figure that needs a time without samples is None: see `gaps`.
+    """
+
+    def __init__(self, samples: Evidence, scenario: Scenario) -> None:
+        """Follow each job; nothing else is counted before it is asked for."""
+        self.samples = samples
+        self.timeline = samples.timeline
+        self.clients, self.logins, self.fleet = samples.clients, samples.logins, samples.fleet
+        self.answers = samples.answers
+        self.of_load = samples.load_jobs()
+        self.jobs = follow(samples, scenario.asked)
+        # a return without an attempt was still waiting behind the minion's other requests when its minion ended
+        self.returns = [row for row in samples.returns if row.jid in self.of_load and row.attempts]
+        self.sends = sum(row.attempts for row in self.returns)
+        wanted = {job.jid for job in self.jobs}
+        self.useful = [row for row in self.returns if row.jid in wanted]
+        self.kept = sum(job.kept for job in self.jobs)
+        self.reached = sum(job.reached for job in self.jobs)
+        single = scenario.single_functions
+        self.jobs_requested = sum(row.function in single for row in self.clients)
+        self.single_published = sum(job.published and job.fun in single for job in self.jobs)
+        whole = {(answer.clients, answer.number) for answer in self.answers if not answer.error}
+        self.complete = [row for row in self.clients if (row.clients, row.number) in whole]
+        """The requests with a complete answer: failures that come fast must not look like speed."""
+        self.unseen = _unseen(samples, self.timeline)
+        self.fleet_gaps = find((row.time for row in self.fleet), self.timeline)
+        self.cut_off = any(gap.edge for gap in self.unseen)
+        self.blind = any(gap.edge for gap in self.fleet_gaps)
+        start, end = self.timeline.load_start, self.timeline.settled
+        self.used = {} if self.cut_off else seconds(samples.processes, start, end)
+
+    @property
+    def ramp_up_s(self) -> float:
+        """Return the seconds from the start of the fleet until all its minions were ready."""
+        return rounded(self.timeline.ready - self.timeline.fleet_start)
+
+    @property
+    def settle_s(self) -> float:
+        """Return the seconds from the last answer until nothing happened any more."""
+        return rounded(self.timeline.settled - self.timeline.clients_done)
+
+    @property
+    def master_s(self) -> float | None:
+        """Return the CPU seconds of the master."""
+        return None if self.cut_off else sum(value for role, value in self.used.items() if role not in OTHERS)
+
+    @property
+    def fleet_s(self) -> float | None:
+        """Return the CPU seconds of the fleet."""
+        times, values = [row.time for row in self.fleet], [row.cpu_s for row in self.fleet]
+        start, end = self.timeline.load_start, self.timeline.settled
+        return None if self.blind else at(times, values, end) - at(times, values, start)
+
+    @property
+    def returning_s(self) -> float:
+        """Return the seconds until the last requested return was acknowledged, 0 if none was."""
+        last = max((row.time for row in self.useful if row.acknowledged), default=self.timeline.load_start)
+        return last - self.timeline.load_start
+
+    @property
+    def find_jobs(self) -> int:
+        """Return how many minions were asked whether they run a job."""
+        return sum(row.targeted for rows in self.of_load.values() for row in rows if row.fun == FIND_JOB)
+
+    @property
+    def kb_per_minion(self) -> float:
+        """Return the memory at the first sample in which every minion is ready, before any load."""
+        full = next((row for row in self.fleet if row.ready >= row.minions), self.fleet[-1])
+        return rounded((full.rss_kb - full.base_rss_kb) / full.minions)
+
+    @property
+    def lateness(self) -> dict[str, float | None]:
+        """Return how late requests were sent: seconds after each was due, how many more than `LATE_S`."""
+        late = [max(0.0, row.started - row.scheduled) for row in self.clients]
+        longest = rounded(max(late)) if late else None
+        above = sum(seconds > LATE_S for seconds in late)
+        return {"p95": percentiles(late)["p95"], "max": longest, "n": len(late), "late": above}
+
+    @property
+    def peak_memory_mb(self) -> dict[str, float]:
+        """Return the most memory that each role had."""
+        memory = {} if self.unseen else memory_mb(self.samples.processes)
+        return {role: rounded(max(mb for _, mb in values)) for role, values in sorted(memory.items())}
+
+    @property
+    def others_cores(self) -> float | None:
+        """Return how many cores others kept busy or took away in the load phase."""
+        rows, start, end = self.samples.machine, self.timeline.load_start, self.timeline.settled
+        if self.cut_off or not rows or end <= start:
+            return None
+        times = [row.time for row in rows]
+        values = [row.busy_s + row.stolen_s - row.harness_s for row in rows]
+        busy_s = at(times, values, end) - at(times, values, start)
+        return rounded(max(0.0, busy_s - sum(self.used.values())) / (end - start))
+
+    @staticmethod
+    def cost_ms(seconds: float | None, returns: Sequence[ReturnRow]) -> float | None:
+        """Return the CPU time of each return in milliseconds, None if it was not measured or there was none."""
+        return None if seconds is None else ratio(seconds * 1000, len(returns))
+
+    def heard(self, counter: str) -> int | None:
+        """Return by how much a counter rose from the last sample before the load to the last one before its end."""
+        before, after = (
+            max((getattr(row, counter) for row in self.fleet if row.time <= until), default=0)
+            for until in (self.timeline.load_start, self.timeline.settled)
+        )
+        return None if self.blind else int(after - before)
+
+
 def of_tree(samples: Evidence, scenario: Scenario) -> dict[str, Any]:
     """Return the figures of one tree from its samples, as `result.json` has them.
 
-    See `harness.figures.FIGURES` for the definition of each. `cpu_s` and `peak_memory_mb` are by role of process,
+    See `harness.figures.ENTRIES` for the definition of each. `cpu_s` and `peak_memory_mb` are by role of process,
     `per_function` by function, `time` holds the lengths of the phases. `left_out` counts the rows from before the load,
     which no figure includes; `clocks` holds what was measured of the clocks of other machines, in seconds. `gaps` says
     what was not sampled for a while: figures that need it are None, or missing from a table.
     """
-    timeline = samples.timeline
-    jobs = samples.load_jobs()
-    followed = follow(samples, scenario.asked)
-    published = sum(job.published for job in followed)
-    wanted = {job.jid for job in followed}
-    # a return without an attempt was still waiting behind the minion's other requests when its minion ended
-    returns = [row for row in samples.returns if row.jid in jobs and row.attempts]
-    sends = sum(row.attempts for row in returns)
-    kept = sum(job.kept for job in followed)
-    reached = sum(job.reached for job in followed)
-    find_jobs = sum(row.targeted for rows in jobs.values() for row in rows if row.fun == FIND_JOB)
-    useful = [row for row in returns if row.jid in wanted]
-    unseen = _unseen(samples, timeline)
-    of_fleet = find((row.time for row in samples.fleet), timeline)
-    cut_off = any(gap.edge for gap in unseen)
-    used = {} if cut_off else seconds(samples.processes, timeline.load_start, timeline.settled)
-    master_s = None if cut_off else sum(value for role, value in used.items() if role not in OTHERS)
-    blind = any(gap.edge for gap in of_fleet)
-    fleet_s = None if blind else _fleet_cpu_s(samples)
-    single = scenario.single_functions
-    jobs_requested = sum(row.function in single for row in samples.clients)
-    last = max((row.time for row in useful if row.acknowledged), default=None)
-    complete = {(answer.clients, answer.number) for answer in samples.answers if not answer.error}
+    run = Run(samples, scenario)
+    timeline = run.timeline
     return {
-        "minions": samples.fleet[-1].minions,
-        "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
-        "kb_per_minion": _kb_per_minion(samples),
-        "fleet_cpu_ms_per_return": _cost_ms(fleet_s, len(useful)),
-        "master_cpu_ms_per_return": _cost_ms(master_s, len(useful)),
-        "fleet_cpu_ms_per_any_return": _cost_ms(fleet_s, len(returns)),
-        "master_cpu_ms_per_any_return": _cost_ms(master_s, len(returns)),
-        "jobs_requested": jobs_requested,
-        "jobs_accepted": len(followed),
-        "jobs_unpublished": len(followed) - published,
-        "publications": published,
-        "publications_per_job": _ratio(sum(job.published and job.fun in single for job in followed), jobs_requested),
-        "returns_expected": sum(job.targeted for job in followed),
-        "returns_kept": kept,
-        "never_reached": sum(job.unreached for job in followed),
-        "returns_unfinished": sum(job.unfinished for job in followed),
-        "returns_lost": sum(job.lost for job in followed),
-        "returns_per_s": _ratio(kept, last - timeline.load_start) if last else None,
-        "acknowledged_ratio": _ratio(sum(row.acknowledged for row in returns), sends),
-        "duplicate_ratio": _ratio(sends - len(returns), len(returns)),
-        "heard_mb": None if blind else _rounded(_risen(samples, "heard_bytes") / 1e6),
-        "heard_per_execution": None if blind else _ratio(_risen(samples, "heard"), reached),
-        "find_jobs": find_jobs,
-        "find_jobs_per_execution": _ratio(find_jobs, reached),
-        "client_requests": len(samples.clients),
-        "client_errors": sum(bool(answer.error) for answer in samples.answers),
-        "longest_wait_s": max((_rounded(answer.wait_s) for answer in samples.answers), default=None),
-        "client_latency_s": percentiles(row.latency_s for row in samples.clients),
-        "complete_latency_s": _complete_latency(samples.clients, complete),
-        "sent_late_s": _lateness(samples.clients),
-        "logins": len(samples.logins),
-        "login_errors": sum(bool(row.error) for row in samples.logins),
-        "login_s": percentiles(row.seconds for row in samples.logins),
-        "acknowledgement_s": percentiles(row.seconds for row in returns if row.acknowledged),
-        "settle_s": _rounded(timeline.settled - timeline.clients_done),
+        **{one.name.partition(".")[0]: one.value(run) for one in ENTRIES if one.value is not None},
         "settled_in_time": timeline.settled_in_time,
-        "peak_memory_mb": {} if unseen else _peaks(samples),
-        "cpu_s": {role: _rounded(value) for role, value in sorted(used.items())},
-        "per_function": _functions(samples, jobs, returns, complete),
+        "cpu_s": {role: rounded(value) for role, value in sorted(run.used.items())},
+        "per_function": _functions(run),
         "time": {
-            "ramp_up_s": _rounded(timeline.ready - timeline.fleet_start),
-            "load_s": _rounded(timeline.clients_done - timeline.load_start),
-            "settle_s": _rounded(timeline.settled - timeline.clients_done),
+            "ramp_up_s": run.ramp_up_s,
+            "load_s": rounded(timeline.clients_done - timeline.load_start),
+            "settle_s": run.settle_s,
         },
         "left_out": {
-            "jobs": sum(row.jid not in jobs for row in samples.jobs),
-            "returns": sum(row.jid not in jobs for row in samples.returns),
+            "jobs": sum(row.jid not in run.of_load for row in samples.jobs),
+            "returns": sum(row.jid not in run.of_load for row in samples.returns),
         },
         "clocks": {
             clock.name: {"offset_s": clock.offset_s, "error_s": clock.error_s, "drift_s": clock.drift_s}
             for clock in samples.clocks
         },
         "gaps": (
-            *(gap.told("CPU and memory were", timeline.load_start) for gap in unseen),
-            *(gap.told("the fleet was", timeline.load_start) for gap in of_fleet),
+            *(gap.sentence("CPU and memory were", timeline.load_start) for gap in run.unseen),
+            *(gap.sentence("the fleet was", timeline.load_start) for gap in run.fleet_gaps),
         ),
-        "others_cores": None if cut_off else _others_cores(samples, sum(used.values())),
     }
 
 
@@ -271,98 +313,27 @@ def _unseen(samples: Evidence, timeline: Timeline) -> list[Gap]:
     return [gap for taken in times.values() or [[]] for gap in find(taken, timeline)]
 
 
-def _others_cores(samples: Evidence, bed_s: float) -> float | None:
-    """Return how many cores others kept busy or took away in the load phase, in which the bed used `bed_s` seconds."""
-    timeline, rows = samples.timeline, samples.machine
-    if not rows or timeline.settled <= timeline.load_start:
-        return None
-    times = [row.time for row in rows]
-    values = [row.busy_s + row.stolen_s - row.harness_s for row in rows]
-    busy_s = at(times, values, timeline.settled) - at(times, values, timeline.load_start)
-    return _rounded(max(0.0, busy_s - bed_s) / (timeline.settled - timeline.load_start))
-
-
-def _complete_latency(
-    requests: Iterable[ClientSample], complete: Container[tuple[str, int]]
-) -> dict[str, float | None]:
-    """Return the latency of the requests with a complete answer: failures that come fast must not look like speed."""
-    return percentiles(row.latency_s for row in requests if (row.clients, row.number) in complete)
-
-
-def _lateness(requests: Iterable[ClientSample]) -> dict[str, float | None]:
-    """Return how late requests were sent: seconds after each was due, how many more than `LATE_S`."""
-    late = [max(0.0, row.started - row.scheduled) for row in requests]
-    longest = _rounded(max(late)) if late else None
-    above = sum(seconds > LATE_S for seconds in late)
-    return {"p95": percentiles(late)["p95"], "max": longest, "n": len(late), "late": above}
-
-
-def _cost_ms(seconds: float | None, returns: int) -> float | None:
-    """Return the CPU time of each return in milliseconds, None if it was not measured or there was none."""
-    return None if seconds is None else _ratio(seconds * 1000, returns)
-
-
-def _kb_per_minion(samples: Evidence) -> float:
-    """Return the memory at the first sample in which every minion is ready, before any load."""
-    full = next((row for row in samples.fleet if row.ready >= row.minions), samples.fleet[-1])
-    return _rounded((full.rss_kb - full.base_rss_kb) / full.minions)
-
-
-def _fleet_cpu_s(samples: Evidence) -> float:
-    times, values = [row.time for row in samples.fleet], [row.cpu_s for row in samples.fleet]
-    return at(times, values, samples.timeline.settled) - at(times, values, samples.timeline.load_start)
-
-
-def _peaks(samples: Evidence) -> dict[str, float]:
-    return {
-        role: _rounded(max(mb for _, mb in values)) for role, values in sorted(memory_mb(samples.processes).items())
-    }
-
-
-def _functions(
-    samples: Evidence,
-    jobs: Mapping[str, list[JobRow]],
-    returns: list[ReturnRow],
-    complete: Container[tuple[str, int]],
-) -> dict[str, dict[str, Any]]:
+def _functions(run: Run) -> dict[str, dict[str, Any]]:
     """Return for each function what clients asked for, what the fleet executed, and what became of its returns."""
-    functions = sorted({row.function for row in samples.clients} | {rows[0].fun for rows in jobs.values()})
-    publications = Counter(rows[0].fun for rows in jobs.values())
+    functions = sorted({row.function for row in run.clients} | {rows[0].fun for rows in run.of_load.values()})
+    publications = Counter(rows[0].fun for rows in run.of_load.values())
     found = {}
     for function in functions:
-        asked = [row for row in samples.clients if row.function == function]
-        ended = [answer for answer in samples.answers if answer.function == function]
-        sent = [row for row in returns if row.fun == function]
+        asked = [row for row in run.clients if row.function == function]
+        ended = [answer for answer in run.answers if answer.function == function]
+        sent = [row for row in run.returns if row.fun == function]
         acknowledged = [row for row in sent if row.acknowledged]
         found[function] = {
             "jobs_requested": len(asked),
             "publications": publications[function],
-            "executions": sum(row.targeted for rows in jobs.values() for row in rows if row.fun == function),
+            "executions": sum(row.targeted for rows in run.of_load.values() for row in rows if row.fun == function),
             "returns": len(sent),
             "return_sends": sum(row.attempts for row in sent),
             "returns_acknowledged": len(acknowledged),
             "returns_unacknowledged": len(sent) - len(acknowledged),
             "client_errors": sum(bool(answer.error) for answer in ended),
             "client_latency_s": percentiles(row.latency_s for row in asked),
-            "complete_latency_s": _complete_latency(asked, complete),
+            "complete_latency_s": percentiles(row.latency_s for row in run.complete if row.function == function),
             "acknowledgement_s": percentiles(row.seconds for row in acknowledged),
         }
     return found
-
-
-def _ratio(part: float, whole: float) -> float | None:
-    return round(part / whole, 4) if whole else None
-
-
-def _rounded(value: float) -> float:
-    return round(value, 3)
-
-
-def _risen(samples: Evidence, counter: str) -> int:
-    """Return by how much a counter rose from the last sample before the load to the last one before the settled end."""
-    timeline = samples.timeline
-    before, after = (
-        max((getattr(row, counter) for row in samples.fleet if row.time <= until), default=0)
-        for until in (timeline.load_start, timeline.settled)
-    )
-    return int(after - before)

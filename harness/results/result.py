@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import SettingsError
 from harness.results import differences, evidence, runs
 from harness.results import trees as known
+from harness.results.differences import middle, ranges
 from harness.results.figures import of_tree
-from harness.results.repeats import middle, ranges
 from harness.results.trees import cores
-from harness.samples.files import Samples
+from harness.samples import Samples
 from harness.scenarios import scenario as scenarios
 from harness.scenarios import thresholds
 
@@ -63,7 +63,9 @@ def compute(folder: Path, look: Callable[[str, Path, Samples], None] = lambda *_
     """Return the result of the run in `folder`, from its samples.
 
     `look` gets the samples of each run of a tree, as they are read, with its label and its folder.
-    Raises SettingsError if the run was not finished.
+
+    Raises:
+        SettingsError: if the run was not finished.
     """
     run = runs.read(folder)
     scenario = run.scenario(folder)
@@ -114,7 +116,8 @@ def write(result: Result, folder: Path, verdict: Mapping[str, Any] | None = None
 def load(folder: Path) -> dict[str, Any]:
     """Return `result.json` of the run in `folder` as plain values.
 
-    Raises SettingsError if it has none, or one of another format.
+    Raises:
+        SettingsError: if it has none, or one of another format.
     """
     path = folder / FILE
     try:

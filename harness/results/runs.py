@@ -125,7 +125,6 @@ def create(
 
 
 def _fill(folder: Path, file: Path, run: Run) -> None:
-    """Write what a new run's folder holds from the start."""
     (folder / RESERVE).write_bytes(bytes(RESERVE_BYTES))
     shutil.copyfile(file, folder / "scenario.toml")
     write(folder, run)
@@ -144,7 +143,11 @@ def write(folder: Path, run: Run) -> None:
 
 
 def read(folder: Path) -> Run:
-    """Return what ran in `folder`. Raises SettingsError if it is no run."""
+    """Return what ran in `folder`.
+
+    Raises:
+        SettingsError: if it is no run.
+    """
     try:
         values = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         values["trees"] = tuple(values["trees"])

@@ -35,14 +35,15 @@ STATUS = (sys.executable, "-m", "patches", "status", "--json")
 STATUS_S = 600.0
 # of its answer: files of upstream's that were edited, and those of ours that are new, gone or changed
 DIFFERENT = ("edits", "new_files", "missing_files", "changed_files")
-# of a tree: the package, its commands and the extensions; of an environment: the package
-_PARTS = ("salt", "scripts", "extensions/*/src", "lib/python*/site-packages/salt")
+# of a tree: the package and its commands; of an environment: the package
+_CORE = ("salt", "scripts", "lib/python*/site-packages/salt")
+_PARTS = (*_CORE, "extensions/*/src")
 
 
 def facts(trees: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
-    """Return the hash of each tree (label: folder) and its `edited` files, None where nobody keeps count of edits."""
+    """Return the hashes of each tree (label: folder) and its `edited` files, None where nobody keeps count of edits."""
     known = {
-        folder: {"hash": content_hash(folder), "edited": edits() if folder == PATCHED else None}
+        folder: {**hashes(folder), "edited": edits() if folder == PATCHED else None}
         for folder in dict.fromkeys(trees.values())
     }
     # the folder of another tree, as its label does not tell which it is
@@ -76,10 +77,16 @@ def same(labels: Sequence[str], facts: Mapping[str, Mapping[str, Any]], scenario
     return [tuple(group) for group in found.values()]
 
 
-def content_hash(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of all files of `_PARTS` (globs); "" if there are none."""
+def hashes(folder: Path) -> dict[str, Any]:
+    """Return the `hash` of a tree, that of Salt alone (`core`), and those of its `extensions` by name."""
+    extensions = {path.name: content_hash(path, ("src",)) for path in sorted(folder.glob("extensions/*"))}
+    return {"hash": content_hash(folder), "core": content_hash(folder, _CORE), "extensions": extensions}
+
+
+def content_hash(folder: Path, parts: Sequence[str] = _PARTS) -> str:
+    """Return the SHA-256 of the names and contents of all files of `parts` (globs); "" if there are none."""
     total = hashlib.sha256()
-    names = sorted(_files(folder))
+    names = sorted(_files(folder, parts))
     for name in names:
         total.update(f"{name}\0{hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n".encode())
     return total.hexdigest() if names else ""
@@ -87,12 +94,12 @@ def content_hash(folder: Path) -> str:
 
 def edits() -> list[str] | None:
     """Return the files of the patched tree that differ from what its patches make, None if that can't be told."""
-    told = _run(*STATUS)
+    answered = _run(*STATUS)
     ours = _run("git", "status", "--porcelain", "--untracked-files=all", "--", "salt")
-    if told is None or ours is None:
+    if answered is None or ours is None:
         return None
     try:
-        answer = json.loads(told)
+        answer = json.loads(answered)
         found = {path for key in DIFFERENT if key in answer for path in answer[key]}
     except (ValueError, TypeError):
         return None
@@ -101,18 +108,19 @@ def edits() -> list[str] | None:
     return sorted(found | {line[3:].removeprefix("salt/") for line in ours.splitlines()})
 
 
-def told(name: str, facts: Mapping[str, Any]) -> str:
+def describe(name: str, facts: Mapping[str, Any]) -> str:
     """Return the facts of one tree in words."""
     edited = facts.get("edited")
     words = "edits unknown" if edited is None else f"edited: {', '.join(edited)}" if edited else "not edited"
     return f"{name}: tree {str(facts.get('hash') or 'unknown')[:12]}, {words}"
 
 
-def _files(folder: Path) -> Iterator[str]:
-    for part in _PARTS:
+def _files(folder: Path, parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
         for top in folder.glob(part):
             for path in top.rglob("*"):
-                if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
+                made = "__pycache__" in path.parts or path.parent.suffix == ".egg-info" or path.suffix == ".pyc"
+                if path.is_file() and not made:
                     yield path.relative_to(folder).as_posix()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.bed import Bed
-    from harness.database.postgres import Postgres
+    from harness.database import Postgres
 
 
 @dataclass(frozen=True)

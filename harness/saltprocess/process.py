@@ -8,19 +8,24 @@ trees asks them in turn.
 from __future__ import annotations
 
 import importlib
-import json
 import os
-import subprocess
+import socket
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import evil_minions
 from harness.errors import SaltProcessError
 from harness.paths import ROOT, TREES
+from harness.processes.line import Child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# for tasks of the largest benchmarks, and the preparation of them
+TASK_S = 3600.0
+STOP_S = 10.0
 
 
 class SaltProcess:
@@ -44,17 +49,22 @@ class SaltProcess:
             "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
             "PYTHONDONTWRITEBYTECODE": "",
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "harness.saltprocess.process", module],
+        self._child = Child(
+            f"The {tree} process of {module}",
+            "harness.saltprocess.process",
+            [module],
+            SaltProcessError,
+            "its last lines may say why",
             env={**os.environ, **own},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
         )
-        prepared = self._ask(dict(settings))
-        if not Path(prepared["salt"]).is_relative_to(TREES[tree]):
+        try:
+            used = self._child.ask({"settings": dict(settings)}, TASK_S)["salt"]
+        except BaseException:
             self.close()
-            raise SaltProcessError(f"{tree} ran the Salt of {prepared['salt']}; run `nox -s apply` and try again.")
+            raise
+        if not Path(used).is_relative_to(TREES[tree]):
+            self.close()
+            raise SaltProcessError(f"{tree} ran the Salt of {used}; run `nox -s apply` and try again.")
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -67,59 +77,40 @@ class SaltProcess:
     @property
     def pid(self) -> int:
         """Return its id."""
-        return self._process.pid
+        return self._child.pid
 
-    def _ask(self, question: object) -> dict[str, Any]:
-        pipe_in, pipe_out = self._process.stdin, self._process.stdout
-        if pipe_in is None or pipe_out is None:
-            raise SaltProcessError("The process has no pipes; this is a fault in harness/saltprocess/process.py.")
-        try:
-            pipe_in.write(json.dumps(question) + "\n")
-            pipe_in.flush()
-        except BrokenPipeError:
-            pass
-        line = pipe_out.readline()
-        if not line:
-            raise SaltProcessError(f"The {self.tree} process ended early; its traceback stands above.")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def run(self, *args: object, seconds: float = TASK_S) -> tuple[float, Any]:
+        """Run the task once; return the seconds it took, and what it returned.
 
-    def run(self, *args: object) -> tuple[float, Any]:
-        """Run the task once; return the seconds it took, and what it returned."""
-        answer = self._ask(list(args))
+        Raises:
+            SaltProcessError: if the process ends, or takes longer than `seconds`.
+        """
+        answer = self._child.ask({"arguments": args}, seconds)
         return answer["seconds"], answer["value"]
 
     def close(self) -> None:
         """Stop the process; a second call does nothing."""
-        if self._process.stdin:
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout:
-            self._process.stdout.close()
+        self._child.close(STOP_S)
 
 
-def _serve(module: str) -> None:
-    """Answer tasks from standard input until it closes."""
-    # what Salt prints must not end up between the answers
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+def _serve(descriptor: str, module: str) -> None:
+    line = evil_minions.Line(socket.socket(fileno=int(descriptor)))
     salt = importlib.import_module("salt")
-    made = importlib.import_module(module).prepare(json.loads(sys.stdin.readline()))
-    print(json.dumps({"salt": salt.__file__}), file=answers, flush=True)
-    for line in sys.stdin:
-        args = json.loads(line)
+    made = importlib.import_module(module).prepare(line.receive()["settings"])
+    line.send({"salt": salt.__file__})
+    while True:
+        try:
+            args = line.receive()["arguments"]
+        except ConnectionError:
+            return
         task = made if callable(made) else made[args.pop(0)]
         start = time.perf_counter()
         value = task(*args)
         seconds = time.perf_counter() - start
         # what only the comparison needs is made after the clock has stopped
         value = value() if callable(value) else value
-        print(json.dumps({"seconds": seconds, "value": value}), file=answers, flush=True)
+        line.send({"seconds": seconds, "value": value})
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])

@@ -100,7 +100,11 @@ class Pump:
         envelope.decrypted(socket.recv(), self.sessions[number], nonce)
 
     def returns(self, jid: str) -> None:
-        """Let every minion return. Raises CryptoError for a wrong answer."""
+        """Let every minion return.
+
+        Raises:
+            CryptoError: for a wrong answer.
+        """
         waiting = [(number, *self.request(number, result(jid))) for number in reversed(range(self.minions))]
         asked: dict[zmq.Socket[bytes], tuple[int, str]] = {}
         idle = list(self.sockets)
@@ -120,7 +124,9 @@ class Pump:
     def insist(self, jid: str, patience: float) -> int:
         """Let every minion return, again whenever there is no answer after `patience` seconds; return how many tries.
 
-        Raises TimeoutError for a return without an answer after `TRIES`, and CryptoError for a wrong answer.
+        Raises:
+            TimeoutError: for a return without an answer after `TRIES`.
+            CryptoError: for a wrong answer.
         """
         waiting = [(number, 1) for number in range(self.minions)]
         asked: dict[zmq.Socket[bytes], tuple[int, int, str, float]] = {}

@@ -3,6 +3,10 @@
 The schedule is computed before the load begins and never looks at an answer, which is what makes the model an open one:
 a master that slows down gets the same requests as one that doesn't. The same scenario and seed always give the same
 schedule.
+
+For most clients the scenario names the function. What the steps of an orchestration publish only the master knows: with
+such clients, all jobs count as asked for, except those that master and waiting clients publish by themselves. Source
+for functions of runners: salt/runners/manage.py, jobs.py and state.py of Salt 3008.5.
 """
 
 from __future__ import annotations
@@ -13,13 +17,80 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.errors import Faults
-from harness.scenarios import runners
-from harness.scenarios.runners import Expected
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from evil_minions import Table
+
+
+# polling, not work
+OVERHEAD = frozenset({"saltutil.find_job"})
+# of the master's own jobs, which no minion hears of
+_OF_MASTER = ("runner.", "wheel.")
+_ANY = "*"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The functions `names`, and all but the overhead if `any` is true."""
+
+    names: frozenset[str]
+    any: bool = False
+
+    def __contains__(self, function: object) -> bool:
+        """Return whether a publication of `function` is what clients asked for."""
+        if function in self.names:
+            return True
+        return self.any and function not in OVERHEAD and not str(function).startswith(_OF_MASTER)
+
+    def lines(self) -> list[str]:
+        """Return this as lines of text, for `read`."""
+        return [*sorted(self.names), *([_ANY] if self.any else [])]
+
+    @staticmethod
+    def read(lines: Iterable[str]) -> Asked:
+        """Return what `lines` wrote."""
+        names = frozenset(lines)
+        return Asked(names - {_ANY}, _ANY in names)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How many minions a complete answer names; `steps` has the numbers of an orchestration's steps that differ."""
+
+    minions: int
+    steps: dict[str, int] = field(default_factory=dict)
+
+
+PING = "test.ping"
+# these runners ping their target, and name who answered or who did not
+STATUS, UP, DOWN = "manage.status", "manage.up", "manage.down"
+LIST_JOBS, ACTIVE = "jobs.list_jobs", "jobs.active"
+_ORCHESTRATIONS = frozenset({"state.orchestrate", "state.orch", "state.sls"})
+_PINGING = frozenset({STATUS, UP, DOWN})
+# functions that the master publishes for each of these runners
+_PUBLISHED = {
+    **dict.fromkeys(_PINGING, frozenset({PING})),
+    ACTIVE: frozenset({"saltutil.running"}),
+    LIST_JOBS: frozenset[str](),
+}
+
+
+def orchestrates(function: str) -> bool:
+    """Return whether a runner's function runs an orchestration."""
+    return function in _ORCHESTRATIONS
+
+
+def asks_minions(function: str) -> bool:
+    """Return whether a runner's function takes a target and a timeout of its own."""
+    return function in _PINGING
+
+
+def names_minions(function: str) -> bool:
+    """Return whether the answer says which minions answered, so that its completeness can be judged by them."""
+    return function in _PINGING or function in _ORCHESTRATIONS
+
 
 LOGINS = START, REQUEST = ("start", "request")
 MOST = 1000
@@ -50,7 +121,11 @@ class Group:
 
 
 def read_users(table: Table) -> dict[str, Group]:
-    """Return the groups of users by name. Raises ScenarioError for anything that is not understood."""
+    """Return the groups of users by name.
+
+    Raises:
+        ScenarioError: for anything that is not understood.
+    """
     found: dict[str, Group] = {}
     faults = Faults()
     for name in table:
@@ -183,7 +258,7 @@ class Clients:
     def publishes(self) -> frozenset[str] | None:
         """Return the functions that a request has the master publish; None if only the master knows."""
         if self.kind in RUNNERS:
-            return runners.publishes(self.function)
+            return _PUBLISHED.get(self.function)
         return frozenset({self.function, GATHER} if self.batch else {self.function})
 
     @property
@@ -247,9 +322,9 @@ def _clients(table: Table) -> Clients:
     tgt_type = table.choice("tgt_type", TARGET_TYPES, Clients.tgt_type)
     mode = table.choice("mode", ("sync", "async"), Clients.mode)
     tgt = _runner_target(table, function) if kind in RUNNERS else table.take("tgt", str)
-    if "steps" in table and (kind not in RUNNERS or not runners.orchestrates(function)):
+    if "steps" in table and (kind not in RUNNERS or not orchestrates(function)):
         raise table.error("steps", f"belongs to an orchestration, {function!r} of kind {kind!r} is none")
-    if "timeout_s" in table and kind in RUNNERS and not runners.asks_minions(function):
+    if "timeout_s" in table and kind in RUNNERS and not asks_minions(function):
         raise table.error("timeout_s", f"has no meaning for {function!r}, which takes none: leave it out")
     user = table.take("user", str, "")
     if user and kind == SALT_RUN:
@@ -275,9 +350,9 @@ def _clients(table: Table) -> Clients:
 
 def _runner_target(table: Table, function: str) -> str:
     """Return the minions that a runner's answer has to name, "" for a function whose answer names none."""
-    if runners.names_minions(function):
+    if names_minions(function):
         tgt = table.take("tgt", str, "*")
-        for key in ("tgt", "tgt_type", "timeout") if runners.asks_minions(function) else ():
+        for key in ("tgt", "tgt_type", "timeout") if asks_minions(function) else ():
             if key in table.take("kwarg", dict, {}):
                 other = "timeout_s" if key == "timeout" else key
                 raise table.error("kwarg", f"holds `{key}`: give it as `{other}` of the clients")

@@ -30,14 +30,12 @@ OPTIONS: dict[str, tuple[str, tuple[type, ...]]] = {
     "population": ("--population", (str,)),
     "recording": ("--recording", (str,)),
     "slowdown": ("--slowdown", (int, float)),
-    "states": ("--states", (int,)),
 }
 # what a network is given by, and the most of it
 NETWORK_MOST = {"rtt_ms": 60_000.0, "jitter_ms": 60_000.0, "loss": 0.5, "bandwidth_mbit": 1e6}
 NETWORK = tuple(NETWORK_MOST)
 # options of the master that name folders, for which a path is seen from the scenario's own
 ROOTS = ("file_roots", "pillar_roots")
-KEY_STATES = "key_states"
 # values of these may be files, beside the scenario unless their path is absolute
 _FILES = {OPTIONS[key][0]: key for key in ("behaviours", "grains", "population", "recording")}
 _SUFFIXES = (".toml", ".json", ".yaml", ".yml", ".jsonl", ".gz", ".csv")
@@ -45,13 +43,11 @@ _NAMES = {int: "a whole number", float: "a number", str: "a text", list: "a list
 
 
 def read_fleet(table: Table) -> tuple[str, ...]:
-    """Return the options for the fleet's command. Raises ScenarioError for a key that is none, or a value's kind."""
-    if KEY_STATES in table:
-        # a load begins when all minions are ready, and requests are complete when all have answered
-        raise table.error(
-            KEY_STATES,
-            "is for no load run, whose minions all get ready: leave it out, or run a fleet with --keys yourself",
-        )
+    """Return the options for the fleet's command.
+
+    Raises:
+        ScenarioError: for a key that is none, or a value's kind.
+    """
     table.allow(*OPTIONS)
     found: list[str] = []
     for key in table:
@@ -92,7 +88,11 @@ def network_targets(options: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def read_path(table: Table) -> dict[str, float]:
-    """Return what a table says of a network: round trip, jitter, loss, bandwidth. Raises ScenarioError for nonsense."""
+    """Return what a table says of a network: round trip, jitter, loss, bandwidth.
+
+    Raises:
+        ScenarioError: for nonsense.
+    """
     if not any(key in table for key in NETWORK):
         raise table.error(NETWORK[0], f"is missing: a network has one of {', '.join(NETWORK)} at least")
     path = {key: table.number(key, high=NETWORK_MOST[key]) for key in NETWORK if key in table}
@@ -104,7 +104,8 @@ def read_path(table: Table) -> dict[str, float]:
 def resolve_roots(options: Mapping[str, object], folder: Path) -> dict[str, object]:
     """Return options of the master with the folders of its file servers made absolute, as seen from `folder`.
 
-    Raises ScenarioError for a folder that is not there.
+    Raises:
+        ScenarioError: for a folder that is not there.
     """
     found = dict(options)
     for key in ROOTS:
@@ -131,7 +132,8 @@ def _root(key: str, root: object, folder: Path) -> str:
 def resolve(options: Iterable[str], folder: Path) -> tuple[str, ...]:
     """Return the options with the paths of files made absolute; they are looked for in `folder`, the scenario's.
 
-    Raises ScenarioError for a file that is not there.
+    Raises:
+        ScenarioError: for a file that is not there.
     """
     return tuple(_resolved(option, folder) for option in options)
 

@@ -17,11 +17,10 @@ from evil_minions import TRANSPORTS, Transport, nearest, read_table
 from harness import choices, paths
 from harness.choices import PILLARS, TRANSPORT, WITHOUT_API, Pillar
 from harness.errors import Faults, ScenarioError
-from harness.scenarios.clients import OVER_API, Clients, Group, Request, read_clients, read_users, requests_of
+from harness.scenarios.clients import OVER_API, Asked, Clients, Group, Request, read_clients, read_users, requests_of
 from harness.scenarios.fleet import read_fleet
-from harness.scenarios.runners import Asked
 from harness.scenarios.thresholds import Threshold, read_thresholds
-from harness.scenarios.timeline import Moment, read_timeline
+from harness.scenarios.timeline import Event, read_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -102,7 +101,7 @@ class Scenario:
     # options of the fleet's command, in its own words
     fleet: tuple[str, ...] = ()
     # what happens to fleet and master while the clients are at work
-    timeline: tuple[Moment, ...] = ()
+    timeline: tuple[Event, ...] = ()
     # whether clients may ask for functions that the fleet does not know
     unknown_allowed: bool = False
     # groups of users that send requests, by name
@@ -160,7 +159,8 @@ class Scenario:
     def changed(self, *, minions: int | None = None, seed: int | None = None, transport: str | None = None) -> Scenario:
         """Return the scenario with another number of minions, another seed or another transport.
 
-        Raises ScenarioError for a transport over which its clients can't ask.
+        Raises:
+            ScenarioError: for a transport over which its clients can't ask.
         """
         given = {"minions": minions, "seed": seed, "transport": transport}
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
@@ -177,7 +177,8 @@ def names() -> list[str]:
 def find(name: str) -> Path:
     """Return the file of scenario `name`, which is a name from `names()` or the path of a TOML file.
 
-    Raises ScenarioError if there is none.
+    Raises:
+        ScenarioError: if there is none.
     """
     path = Path(name)
     if path.suffix == ".toml" or "/" in name:
@@ -196,7 +197,8 @@ def find(name: str) -> Path:
 def load(path: Path) -> Scenario:
     """Return the scenario in the TOML file `path`.
 
-    Raises ScenarioError for what is not understood: a sentence for each fault, in a line of its own, with file and key.
+    Raises:
+        ScenarioError: for what is not understood: a sentence for each fault, in a line of its own, with file and key.
     """
     return _scenario(read_table(path, path.name, ScenarioError), path.stem)
 
@@ -248,7 +250,7 @@ def _scenario(table: Table, name: str) -> Scenario:
                 found[key] = read()
     faults.end()
     made = Scenario(name=name, **found)
-    for check in (_check_transport, partial(_check_users, table), partial(_check_states, table)):
+    for check in (_check_transport, partial(_check_users, table)):
         with faults.part():
             check(made)
     faults.end()
@@ -258,14 +260,6 @@ def _scenario(table: Table, name: str) -> Scenario:
 def _check_users(table: Table, scenario: Scenario) -> None:
     for group in sorted(scenario.users.keys() - {entry.user for entry in scenario.clients}):
         raise table.error(f"users.{group}", "is used by no clients: give a block `user`, or leave the table out")
-
-
-def _check_states(table: Table, scenario: Scenario) -> None:
-    fleet = table.table("fleet")
-    if "states" in fleet and any(
-        "file_roots" in options for options in (scenario.master, *scenario.tree_master.values())
-    ):
-        raise fleet.error("states", "makes states up, and `master.file_roots` names real ones: leave one out")
 
 
 def _tree_master(trees: Table) -> dict[str, dict[str, object]]:

@@ -62,7 +62,7 @@ class Verdict:
     def text(self) -> str:
         """Return the verdict in words."""
         found = "missing" if self.value is None else f"{self.value:g}"
-        if self.value is None and _percentile(self.field):
+        if self.value is None and self.field.rpartition(".")[2] in {"p50", "p95", "p99"}:
             found = "missing, as there were too few times for it"
         times = f" in {self.missed} of {self.repeats} repeats" if self.missed and self.repeats > 1 else ""
         return f"{self.field} is {found}{times}, has to be {_limits(self.minimum, self.maximum)}"
@@ -120,7 +120,8 @@ def judge(thresholds: Iterable[Threshold], trees: Mapping[str, Mapping[str, obje
             if choices.kind(tree) in threshold.trees:
                 value = lookup(result, threshold.field)
                 least = _least(threshold)
-                passed = _passed(value, least, threshold.maximum)
+                most = threshold.maximum
+                passed = value is not None and (least is None or value >= least) and (most is None or value <= most)
                 verdicts.append(Verdict(tree, threshold.field, least, threshold.maximum, value, passed))
     return verdicts
 
@@ -158,15 +159,6 @@ def _excess(verdict: Verdict) -> float:
     above = -math.inf if verdict.maximum is None else verdict.value - verdict.maximum
     below = -math.inf if verdict.minimum is None else verdict.minimum - verdict.value
     return max(above, below)
-
-
-def _passed(value: float | None, least: float | None, most: float | None) -> bool:
-    return value is not None and (least is None or value >= least) and (most is None or value <= most)
-
-
-def _percentile(field: str) -> bool:
-    """Return whether a field is a percentile, which a few values do not have."""
-    return field.rpartition(".")[2] in {"p50", "p95", "p99"}
 
 
 def _limits(minimum: float | None, maximum: float | None) -> str:

@@ -6,36 +6,35 @@ rotated) is written down beside the load, so that it happens at the same moment 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from evil_minions import ORDERS
+from evil_minions import ORDERS, EvilMinionsError
 from harness.errors import Faults
 from harness.scenarios.clients import TARGET_TYPES
 from harness.scenarios.fleet import NETWORK, read_path
 
 if TYPE_CHECKING:
-    from evil_minions import Table
+    from evil_minions import Order, Table
 
-# what each action may and must be told beside `at_s`, `do` and `name`
 _SELECTION = ("share", "tgt", "tgt_type")
-_OWN: dict[str, tuple[str, ...]] = {
-    "scale": ("minions",),
-    "partition": ("for_s",),
-    "network": NETWORK,
-    "behaviour": ("behaviour",),
-}
-_NEEDED: dict[str, tuple[str, ...]] = {"scale": ("minions",), "behaviour": ("behaviour",)}
-OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    name: ((*_OWN.get(name, ()), *(_SELECTION if order.selects else ())), _NEEDED.get(name, ()))
-    for name, order in ORDERS.items()
-} | {"rotate-keys": ((), ()), "restart-master": ((), ())}
-# these are done to the master, all others to the fleet
-OF_MASTER = frozenset({"rotate-keys", "restart-master"})
+
+
+def _keys(order: Order) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what an order may and must be told beside `at_s`, `do` and `name`."""
+    selection = _SELECTION if order.selects else ()
+    if order.name == "network":
+        return (*NETWORK, *selection), ()
+    own = (order.argument,) if order.argument else ()
+    return (*own, *(("for_s",) if order.name == "partition" else ()), *selection), own
+
+
+OPTIONS = {name: _keys(order) for name, order in ORDERS.items()}
+OPTIONS |= {"rotate-keys": ((), ()), "restart-master": ((), ())}
 
 
 @dataclass(frozen=True)
-class Moment:
+class Event:
     """One block `[[timeline]]`: something that happens to the fleet or the master."""
 
     # seconds after the load begins
@@ -49,27 +48,29 @@ class Moment:
     # the minions that are meant
     tgt: str | None = None
     tgt_type: str = "glob"
-    # the new size of the fleet, for "scale"
-    minions: int = 0
-    # the name of a behaviour, for "behaviour"
-    behaviour: str = ""
-    # what a network is like, for "network": the keys of `harness.scenarios.fleet.NETWORK`
-    path: dict[str, float] = field(default_factory=dict)
+    # what the order needs: for "network" an object with the keys of `harness.scenarios.fleet.NETWORK`
+    argument: Any = None
+
+    @property
+    def minions(self) -> int:
+        """Return the new size of the fleet, 0 if it stays."""
+        return self.argument if self.do == "scale" else 0
+
+    @property
+    def behaviour(self) -> str:
+        """Return the behaviour that minions get, "" for none."""
+        return self.argument if self.do == "behaviour" else ""
 
     @property
     def of_master(self) -> bool:
         """Return whether this is done to the master, not to the fleet."""
-        return self.do in OF_MASTER
+        return self.do not in ORDERS
 
     def request(self) -> dict[str, object]:
         """Return the request to the fleet's control socket."""
         request: dict[str, object] = {"do": self.do}
-        if self.do == "scale":
-            request["minions"] = self.minions
-        if self.do == "behaviour":
-            request["name"] = self.behaviour
-        if self.do == "network":
-            request["path"] = self.path
+        if self.argument is not None:
+            request[ORDERS[self.do].argument] = self.argument
         if self.share is not None:
             request["share"] = self.share
         if self.tgt is not None:
@@ -77,14 +78,15 @@ class Moment:
         return request
 
 
-def read_timeline(table: Table) -> tuple[Moment, ...]:
+def read_timeline(table: Table) -> tuple[Event, ...]:
     """Return the moments under `[[timeline]]` in order of time; a partition with `for_s` brings its heal along.
 
-    Raises ScenarioError for anything that is not understood.
+    Raises:
+        ScenarioError: for anything that is not understood.
     """
     if "timeline" not in table:
         return ()
-    moments: list[Moment] = []
+    moments: list[Event] = []
     faults = Faults()
     for entry in table.tables("timeline", least=1):
         with faults.part():
@@ -93,7 +95,7 @@ def read_timeline(table: Table) -> tuple[Moment, ...]:
     return tuple(sorted(moments, key=lambda moment: moment.at_s))
 
 
-def _moments(table: Table) -> list[Moment]:
+def _moments(table: Table) -> list[Event]:
     do = table.choice("do", list(OPTIONS))
     allowed, required = OPTIONS[do]
     table.allow("at_s", "do", "name", *allowed)
@@ -107,20 +109,38 @@ def _moments(table: Table) -> list[Moment]:
     at_s = table.number("at_s", high=86_400)
     share = table.number("share", low=0.0, high=1.0) if "share" in table else None
     tgt = table.take("tgt", str) if "tgt" in table else None
-    moment = Moment(
+    moment = Event(
         at_s=at_s,
         do=do,
         name=table.take("name", str, _name(do, share, tgt, table)),
         share=share,
         tgt=tgt,
         tgt_type=table.choice("tgt_type", TARGET_TYPES, "glob"),
-        minions=table.count("minions", low=1, high=100_000) if do == "scale" else 0,
-        behaviour=table.take("behaviour", str) if do == "behaviour" else "",
-        path=read_path(table) if do == "network" else {},
+        argument=_argument(do, table),
     )
     if "for_s" not in table:
         return [moment]
-    return [moment, Moment(at_s + table.number("for_s", low=0.1, high=86_400), "heal", "heal")]
+    return [moment, Event(at_s + table.number("for_s", low=0.1, high=86_400), "heal", "heal")]
+
+
+def _argument(do: str, table: Table) -> Any:
+    """Return what an order needs beside the minions that are meant, None for nothing."""
+    if do == "network":
+        return read_path(table)
+    if do == "scale":
+        return table.count("minions", low=1, high=100_000)
+    order = ORDERS.get(do)
+    if order is None or not order.argument:
+        return None
+    if do == "behaviour":
+        # the dry run of the fleet's command reads it
+        return table.take(order.argument, str)
+    value = table.values[order.argument]
+    try:
+        order.read(value)
+    except EvilMinionsError as error:
+        raise table.error(order.argument, f"can't be meant: {error}".rstrip(".")) from None
+    return value
 
 
 def _name(do: str, share: float | None, tgt: str | None, table: Table) -> str:
@@ -128,10 +148,10 @@ def _name(do: str, share: float | None, tgt: str | None, table: Table) -> str:
     words = [do.replace("-", " ")]
     if do == "scale":
         words.append(f"to {table.count('minions'):,}")
-    if do == "behaviour":
-        words.append(table.take("behaviour", str))
-    if do == "network":
+    elif do == "network":
         words += [f"{key.rpartition('_')[0] or key} {value:g}" for key, value in read_path(table).items()]
+    else:
+        words += [str(table.values[key]) for key in OPTIONS[do][1]]
     if share is not None:
         words.append(f"{share * 100:g} %")
     if tgt is not None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from harness.samples.files import some
-from harness.samples.rows import APART
-from harness.verify.store import DOUBT, WRONG, Finding
+from harness.samples import APART, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.scenarios.scenario import Scenario
-    from harness.verify.store import Store
+    from harness.verify.store import Finding, Store
 
 ORDER = ("fleet_start", "ready", "load_start", "clients_done", "settled")
 # times in samples have six places
@@ -32,7 +30,7 @@ def of_phases(store: Store, scenario: Scenario) -> Iterator[Finding]:
     if not store.timeline:
         return
     for text in (*_phases(store), *_moments(store, scenario), *_within(store)):
-        yield Finding(store.tree, WRONG, text)
+        yield store.wrong(text)
 
 
 def _phases(store: Store) -> Iterator[str]:
@@ -119,7 +117,7 @@ def findings(store: Store, cores: int) -> Iterator[Finding]:
         return
     start, end = store.timeline["load_start"], store.timeline["settled"]
     for text in (*_late(store), *_busy(store, cores, start, end), *_full(store, start, end)):
-        yield Finding(store.tree, DOUBT, text)
+        yield store.doubt(text)
 
 
 def _late(store: Store) -> Iterator[str]:

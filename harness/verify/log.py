@@ -6,9 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from harness.samples import files
-from harness.samples.files import some
-from harness.verify.store import DOUBT, NOTE, WRONG, Finding
+from harness.samples import MANIFEST, entries, some
+from harness.verify.store import DOUBT, WRONG, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,18 +19,18 @@ if TYPE_CHECKING:
 
 def differences(tree: str, samples: Path) -> Iterator[Finding]:
     """Yield what is no longer as the run left it."""
-    if not (samples / files.FILE).exists():
-        text = f"there is no {files.FILE}, as in runs of before: nobody can tell whether a sample was lost since"
+    if not (samples / MANIFEST).exists():
+        text = f"there is no {MANIFEST}, as in runs of before: nobody can tell whether a sample was lost since"
         yield Finding(tree, DOUBT, f"{text}.")
         return
     try:
-        recorded = json.loads((samples / files.FILE).read_text(encoding="utf-8"))["files"]
+        recorded = json.loads((samples / MANIFEST).read_text(encoding="utf-8"))["files"]
         lines = {name: int(entry["lines"]) for name, entry in recorded.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        text = f"{files.FILE} is broken, so nobody can tell whether a sample was lost or changed since the run"
+        text = f"{MANIFEST} is broken, so nobody can tell whether a sample was lost or changed since the run"
         yield Finding(tree, WRONG, f"{text}.")
         return
-    found = files.entries(samples)
+    found = entries(samples)
     for name in sorted(recorded.keys() | found.keys()):
         if name not in found:
             yield Finding(tree, WRONG, f"{name} is gone: the run left it with {lines[name]:,} lines.")
@@ -62,7 +61,7 @@ def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
     """Yield what the master's log in the folder `logs` says against the samples."""
     paths = sorted({*logs.glob("master.log"), *logs.glob("master/master.log")})
     if not paths:
-        yield Finding(store.tree, WRONG, "the master's log is missing.")
+        yield store.wrong("the master's log is missing.")
         return
     published: dict[str, str] = {}
     stops, severe, exhausted = 0, list[str](), set[str]()
@@ -76,13 +75,13 @@ def findings(store: Store, scenario: Scenario, logs: Path) -> Iterator[Finding]:
                     severe.append(line.strip()[:LONGEST])
                 exhausted |= {word for word in EXHAUSTED if word in line}
     if exhausted:
-        yield Finding(store.tree, DOUBT, f"the master ran out of something: {some(sorted(exhausted))}.")
+        yield store.doubt(f"the master ran out of something: {some(sorted(exhausted))}.")
     elif severe:
-        yield Finding(store.tree, NOTE, f"the master's log has {len(severe):,} errors, the first is: {severe[0]}")
+        yield store.note(f"the master's log has {len(severe):,} errors, the first is: {severe[0]}")
     restarts = store.value("SELECT count(*) FROM moments WHERE do = :do AND error = ''", do=RESTART)
     # a master that is killed because it stops too slowly writes no last line
     if stops > restarts + 1:
-        yield Finding(store.tree, WRONG, f"the master was stopped {stops:,} times; the run knows {restarts + 1:,}.")
+        yield store.wrong(f"the master was stopped {stops:,} times; the run knows {restarts + 1:,}.")
     yield from _publications(store, scenario, published)
 
 
@@ -100,7 +99,7 @@ def fleet_findings(store: Store, logs: Path) -> Iterator[Finding]:
                     last, inside = line.strip()[:LONGEST], False
     if count:
         text = f"simulated minions failed in {count:,} places or more, as no real one would have: {last}"
-        yield Finding(store.tree, DOUBT, f"{text}. Their figures are not to be trusted; the log of the fleet has more.")
+        yield store.doubt(f"{text}. Their figures are not to be trusted; the log of the fleet has more.")
 
 
 def _publications(store: Store, scenario: Scenario, published: dict[str, str]) -> Iterator[Finding]:
@@ -115,9 +114,7 @@ def _publications(store: Store, scenario: Scenario, published: dict[str, str]) -
         if fun in scenario.asked
     }
     if unknown := sorted(seen.keys() - published.keys()):
-        text = f"minions saw {len(unknown):,} jobs that the master's log does not have: {some(unknown)}."
-        yield Finding(store.tree, WRONG, text)
+        yield store.wrong(f"minions saw {len(unknown):,} jobs that the master's log does not have: {some(unknown)}.")
     unseen = sorted(jid for jid, fun in published.items() if fun in scenario.asked and jid not in seen)
     if unseen:
-        text = f"{len(unseen):,} jobs that the master's log has reached no minion: {some(unseen)}."
-        yield Finding(store.tree, NOTE, text)
+        yield store.note(f"{len(unseen):,} jobs that the master's log has reached no minion: {some(unseen)}.")

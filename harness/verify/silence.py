@@ -6,15 +6,13 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.samples.files import some
-from harness.samples.rows import APART
-from harness.verify.store import DOUBT, WRONG, Finding
+from harness.samples import APART, some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.scenarios.scenario import Scenario
-    from harness.verify.store import Store
+    from harness.verify.store import Finding, Store
 
 # samples come every second, on a busy machine now and then a second late
 GAP_S = 5.0
@@ -44,7 +42,7 @@ def findings(store: Store, scenario: Scenario) -> Iterator[Finding]:
         yield from _pairs(store)
     else:
         text = "there are no samples of the machine, as in runs of before and on several machines"
-        yield Finding(store.tree, DOUBT, f"{text}: nobody can tell what else it did.")
+        yield store.doubt(f"{text}: nobody can tell what else it did.")
     yield from _processes(store, scenario, start, end)
     yield from _fleet_cpu(store, start, end)
     yield from _jumps(store)
@@ -69,20 +67,19 @@ def _gaps(store: Store, table: str, start: float, end: float) -> Iterator[Findin
 
 def _missing(store: Store, times: list[float], file: str, start: float, end: float) -> Iterator[Finding]:
     if any(after <= before for before, after in itertools.pairwise(times)):
-        yield Finding(store.tree, WRONG, f"the times in {file} do not rise: a clock was set back, or rows were moved.")
+        yield store.wrong(f"the times in {file} do not rise: a clock was set back, or rows were moved.")
     inside = sorted(time for time in times if start <= time <= end)
     if not inside:
-        yield Finding(store.tree, WRONG, f"{file} has no sample of the load.")
+        yield store.wrong(f"{file} has no sample of the load.")
         return
     if inside[0] - start > GAP_S:
-        yield Finding(store.tree, DOUBT, f"{file} begins {inside[0] - start:.0f} s after the load's start.")
+        yield store.doubt(f"{file} begins {inside[0] - start:.0f} s after the load's start.")
     if end - inside[-1] > GAP_S:
-        text = f"{file} ends {end - inside[-1]:.0f} s before the load's end: whoever wrote it fell silent."
-        yield Finding(store.tree, DOUBT, text)
+        yield store.doubt(f"{file} ends {end - inside[-1]:.0f} s before the load's end: whoever wrote it fell silent.")
     gaps = [after - before for before, after in itertools.pairwise(inside) if after - before > GAP_S]
     if gaps:
         text = f"{file} has {len(gaps):,} gaps in the load, the longest of {max(gaps):.0f} s instead of 1 s."
-        yield Finding(store.tree, DOUBT, text)
+        yield store.doubt(text)
 
 
 def _pairs(store: Store) -> Iterator[Finding]:
@@ -90,11 +87,11 @@ def _pairs(store: Store) -> Iterator[Finding]:
     for one, other in (("fleet", "machine"), ("machine", "fleet")):
         query = f"SELECT count(*) FROM {one} WHERE time NOT IN (SELECT time FROM {other})"  # noqa: S608 - names of ours
         if count := store.value(query):
-            yield Finding(store.tree, WRONG, f"{count:,} samples of {one}.csv have none of {other}.csv beside them.")
+            yield store.wrong(f"{count:,} samples of {one}.csv have none of {other}.csv beside them.")
     for table in ("fleet", "machine"):
         query = f"SELECT count(*) - count(DISTINCT time) FROM {table}"  # noqa: S608 - names of ours
         if count := store.value(query):
-            yield Finding(store.tree, WRONG, f"{table}.csv has {count:,} samples more than once.")
+            yield store.wrong(f"{table}.csv has {count:,} samples more than once.")
 
 
 def _roles(store: Store, start: float, end: float) -> Iterator[Finding]:
@@ -112,12 +109,12 @@ def _roles(store: Store, start: float, end: float) -> Iterator[Finding]:
     ))  # fmt: skip
     missing += [role for role in ALWAYS if role in ever and role not in last and role not in missing]
     if missing:
-        yield Finding(store.tree, WRONG, f"processes.csv has no sample of {some(missing)} at the load's end.")
+        yield store.wrong(f"processes.csv has no sample of {some(missing)} at the load's end.")
     workers = store.value("SELECT count(DISTINCT file) FROM jobs")
     # and one that directs them
     if "fleet" not in missing and last.get("fleet", 0) <= workers:
         text = f"processes.csv has {last.get('fleet', 0):,} processes of the fleet, which has {workers:,} workers."
-        yield Finding(store.tree, WRONG, text)
+        yield store.wrong(text)
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def _processes(store: Store, scenario: Scenario, start: float, end: float) -> It
     """Yield processes whose samples are not one series without a hole."""
     doubled = store.value("SELECT count(*) - count(DISTINCT pid || ' ' || time) FROM processes")
     if doubled:
-        yield Finding(store.tree, WRONG, f"processes.csv has {doubled:,} samples of a process at the same time twice.")
+        yield store.wrong(f"processes.csv has {doubled:,} samples of a process at the same time twice.")
     lives = _lives(store)
     silent, fell = [], []
     for pid, rows in lives.items():
@@ -145,9 +142,9 @@ def _processes(store: Store, scenario: Scenario, start: float, end: float) -> It
             elif after.tick - before.tick == 1 and after.cpu_s < before.cpu_s:
                 fell.append(name)
     if silent:
-        yield Finding(store.tree, WRONG, f"processes.csv lacks samples of processes that went on: {some(silent)}.")
+        yield store.wrong(f"processes.csv lacks samples of processes that went on: {some(silent)}.")
     if fell:
-        yield Finding(store.tree, WRONG, f"the CPU time of processes falls: {some(fell)}.")
+        yield store.wrong(f"the CPU time of processes falls: {some(fell)}.")
     if not any(moment.do == RESTART for moment in scenario.timeline):
         yield from _ended(store, lives, start, end)
     yield from _roles(store, start, end)
@@ -179,7 +176,7 @@ def _ended(store: Store, lives: Mapping[int, list[_Row]], start: float, end: flo
             gone.append(f"{rows[-1].role} {pid} {rows[-1].time - start:.0f} s after the load's start")
     if gone:
         text = f"{len(gone):,} processes ended or fell silent during the load, which no moment of the scenario explains"
-        yield Finding(store.tree, DOUBT, f"{text}: {some(gone)}.")
+        yield store.doubt(f"{text}: {some(gone)}.")
 
 
 def _fleet_cpu(store: Store, start: float, end: float) -> Iterator[Finding]:
@@ -199,7 +196,7 @@ def _fleet_cpu(store: Store, start: float, end: float) -> Iterator[Finding]:
     )
     if kernel is not None and edges[2] > kernel * (1 + FLEET_SHARE) + FLEET_S:
         text = f"the fleet counted {edges[2]:.1f} s of CPU in the load, the kernel {kernel:.1f} s"
-        yield Finding(store.tree, WRONG, f"{text}: samples of it are missing, or a clock is off.")
+        yield store.wrong(f"{text}: samples of it are missing, or a clock is off.")
 
 
 def impossible(store: Store, cores: int) -> Iterator[Finding]:
@@ -215,7 +212,7 @@ def impossible(store: Store, cores: int) -> Iterator[Finding]:
             if after.tick - before.tick == 1 and used > cores * (seconds + HANDED_S):
                 found.append(f"{after.role} {pid} {used:.1f} s of CPU in {seconds:.1f} s")
     if found:
-        yield Finding(store.tree, WRONG, f"processes used more than the machine has: {some(found)}.")
+        yield store.wrong(f"processes used more than the machine has: {some(found)}.")
 
 
 def _jumps(store: Store) -> Iterator[Finding]:
@@ -227,5 +224,5 @@ def _jumps(store: Store) -> Iterator[Finding]:
         if abs((time - before) - (monotonic - earlier)) > JUMP_S
     ]
     if jumps:
-        told = some(f"{off:+.1f} s at {time - rows[0][0]:.0f} s" for time, off in jumps)
-        yield Finding(store.tree, WRONG, f"the machine's clock was set during the run: {told}.")
+        jumped = some(f"{off:+.1f} s at {time - rows[0][0]:.0f} s" for time, off in jumps)
+        yield store.wrong(f"the machine's clock was set during the run: {jumped}.")

@@ -1,6 +1,6 @@
 """The raw samples of one tree in a database of SQLite's own, which lies on disk where it does not fit into memory.
 
-Tables have the names of `harness.samples.files.KINDS`, columns those of the samples, `file`, the number of a row's
+Tables have the names of `harness.samples.KINDS`, columns those of the samples, `file`, the number of a row's
 file, and `worker`, the number in that file's name.
 """
 
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from harness.errors import RunError
-from harness.samples.files import KINDS
+from harness.samples import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from harness.samples.files import Samples
+    from harness.samples import Samples
 
 WRONG, DOUBT, NOTE = "wrong", "doubt", "note"
 
@@ -37,7 +38,7 @@ class Finding:
     text: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return the sentence with its tree."""
         return f"{self.tree}: {self.text}" if self.tree else self.text
 
@@ -54,7 +55,7 @@ INDEXES = {
 _CACHE_KB = 64 * 1024
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """The samples of one tree's run; a context manager. `findings` has what was wrong with the files."""
 
     def __init__(self, tree: str, samples: Samples) -> None:
@@ -77,13 +78,21 @@ class Store:
             self._db.close()
             raise RunError(f"{self.folder} could not be looked at ({error}): free some space.") from error
 
-    def __enter__(self) -> Self:
-        """Return the store."""
-        return self
-
     def __exit__(self, *_error: object) -> None:
         """Drop the database."""
         self._db.close()
+
+    def wrong(self, text: str) -> Finding:
+        """Return the finding that sources of these samples disagree."""
+        return Finding(self.tree, WRONG, text)
+
+    def doubt(self, text: str) -> Finding:
+        """Return the finding that the measuring was disturbed."""
+        return Finding(self.tree, DOUBT, text)
+
+    def note(self, text: str) -> Finding:
+        """Return what a reader may want to know."""
+        return Finding(self.tree, NOTE, text)
 
     def rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query; `values` are those that it names."""
@@ -101,10 +110,6 @@ class Store:
     def value(self, query: str, **values: object) -> Any:
         """Return the one value of a query."""
         return self.row(query, **values)[0]
-
-    def make(self, statement: str, **values: object) -> None:
-        """Make a table or a view."""
-        self._db.execute(statement, values)
 
     def _fill(self, table: str, kind: type, files: Mapping[str, list[Any]]) -> None:
         hints = get_type_hints(kind)

@@ -14,10 +14,9 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.database import schema, sources
-from patches.features import RELEASES
-from tests.live import real_minion, salt_release
-from tests.live.query_rows import grains_are_cached, query
-from tests.live.salt_release import release, with_extensions
+from tests.live.helpers import real_minion, salt_release
+from tests.live.helpers.query_rows import grains_are_cached, query
+from tests.live.helpers.salt_release import RELEASES, release, with_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -270,25 +269,3 @@ def test_upgraded_and_gone(root: Path, wheels: Sequence[Path], tmp_path: Path) -
         subprocess.run([*pip, "uninstall", "--quiet", "--yes", "saltext-package-states"], check=True)
         assert not [path for path in (site / "saltext" / "package_states").rglob("*") if path.is_file()]
         assert database.run("SELECT count(*) FROM package_states.revision") == [(2,)]
-
-
-def test_table_of_the_readme(root: Path) -> None:
-    """What the README says of features and releases is what `features` finds today; each cell has a test."""
-
-    def features(form: str) -> str:
-        run = [sys.executable, "-m", "patches", "features", form]
-        return subprocess.run(run, cwd=root, capture_output=True, text=True, check=True).stdout
-
-    assert features("--markdown") in (root / "README.md").read_text()
-    found = json.loads(features("--json"))["features"]
-    assert {cell["release"] for cell in found} == set(RELEASES)
-    tests = sorted({cell["test"] for cell in found if cell["test"].startswith("tests/")})
-    collect = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *tests]
-    collected = subprocess.run(collect, cwd=root, capture_output=True, text=True, check=False)
-    assert collected.returncode == 0, collected.stdout + collected.stderr
-    assert {line for line in collected.stdout.splitlines() if "::" in line} == set(tests)
-    commands = {cell["test"].partition(" --topic")[0] for cell in found} - set(tests)
-    assert commands <= {
-        "python -m patches check --tests",
-        *(f"python -m patches check --base {one}" for one in RELEASES),
-    }

@@ -15,12 +15,12 @@ import pytest
 
 from harness.database import sources
 from harness.database.schema import SQL
-from tests.live.pillar_files import OWNERS, UYUNI
+from tests.live.helpers.pillar_files import OWNERS, UYUNI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.database.postgres import Postgres
+    from harness.database import Postgres
 
 pytestmark = [
     pytest.mark.live,

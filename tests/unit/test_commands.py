@@ -43,7 +43,6 @@ def unread() -> Iterator[int]:
     [
         ("evil_minions", "behaviours"),
         ("harness", "scenarios"),
-        ("harness", "scenarios", "--json"),
         ("patches", "status"),
         ("benchmarks",),
     ],

@@ -118,10 +118,15 @@ class FakeSession:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], FakeSession]:
-    """Give a function that installs with a uv and a pip that are shell scripts, and returns what the session said."""
+    """Give a function that installs with a uv and a pip that are shell scripts, and returns what the session said.
+
+    What pip is configured with is in the file `config`.
+    """
+    (tmp_path / "config").touch()
 
     def run(uv: str, pip: str) -> FakeSession:
-        for name, script in (("uv", uv), ("python", pip)):
+        asked = f'[ "$3" = config ] && exec cat {tmp_path}/config'
+        for name, script in (("uv", uv), ("python", f"{asked}\n{pip}")):
             (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
@@ -170,6 +175,28 @@ def test_uv_trusts_whom_the_system_trusts(
     assert not (tmp_path / "pip").exists()
 
 
+def test_uv_has_what_pip_is_configured_with(
+    install: Callable[[str, str], FakeSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mirror and a certificate that only pip is told of are uv's too; pip's environment wins, and uv's own most."""
+    for name in noxfile.AS_PIP.values():
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_INDEX", "https://own")
+    lines = (":env:.index-url='https://mirror'", "global.index-url='https://a'", "global.extra-index-url='https://b'")
+    (tmp_path / "config").write_text("\n".join((*lines, "global.cert='/etc/ca.pem'")))
+    install(f'echo "$UV_DEFAULT_INDEX $UV_INDEX $SSL_CERT_FILE" > {tmp_path}/told', "exit 1")
+    assert (tmp_path / "told").read_text() == "https://mirror https://own /etc/ca.pem\n"
+    # several indexes stand on lines of their own; the older names of uv's own settings count too
+    several = r"global.extra-index-url='\nhttps://b\nhttps://c'"
+    (tmp_path / "config").write_text(
+        f"{several}\nglobal.index-url='https://a'\nglobal.cert=\"/it's/ca.pem\"\n:env:.proxy=''"
+    )
+    monkeypatch.delenv("UV_INDEX")
+    monkeypatch.setenv("UV_INDEX_URL", "https://own")
+    install(f'echo "$UV_DEFAULT_INDEX/$UV_INDEX/$SSL_CERT_FILE/$ALL_PROXY" > {tmp_path}/told', "exit 1")
+    assert (tmp_path / "told").read_text() == "/https://b https://c//it's/ca.pem/\n"
+
+
 def test_uv_installs_what_the_lock_pins(install: Callable[[str, str], FakeSession], tmp_path: Path) -> None:
     """Uv reads no pyproject.toml of ours: its overrides loosen versions, and a newer one has no hash in the lock."""
     install(f"pwd > {tmp_path}/folder", "exit 1")
@@ -214,7 +241,7 @@ def test_a_test_file_of_one_extension() -> None:
         ({"patches/save.py"}, {"patches"}),
         ({"tests/unit/patches/test_save.py"}, {"patches"}),
         ({"benchmarks/benchmark.py"}, {"benchmarks"}),
-        ({"evil_minions/minion/job.py", "tests/live/test_bed.py"}, {"evil_minions", "harness", "benchmarks"}),
+        ({"evil_minions/minion/job.py", "tests/live/bed/test_start.py"}, {"evil_minions", "harness", "benchmarks"}),
         ({"harness/bed/master.py", "patches/series"}, {"harness", "benchmarks", "patches"}),
     ],
 )

@@ -94,6 +94,8 @@ def test_failure_stops_the_others_and_comes_last(root: Path, tmp_path: Path) -> 
     ]
     code, lines = run(root, [[("waits", [python(WAITS, str(begun))])], failing])
     assert (code, lines[-2:]) == (5, ["because", "== fails: failed with exit code 5"])
+    # what the other one had to say
+    assert lines[-4:-2] == ["stopped by SIGINT", "== waits: stopped"]
     assert "never" not in lines
     assert "== later: begins" not in lines
 

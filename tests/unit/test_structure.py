@@ -24,17 +24,16 @@ MAY_IMPORT = {
 }
 PUBLIC = "evil_minions"
 
-# package: room: the rooms that it may import; every room may import the modules beside the rooms
-ROOMS: Mapping[str, Mapping[str, set[str]]] = {
+# package: subpackage: the subpackages that it may import; every one may import the modules beside them
+SUBPACKAGES: Mapping[str, Mapping[str, set[str]]] = {
     "evil_minions": {
         "protocol": set(),
-        "samples": set(),
         "inventory": set(),
-        "network": {"protocol", "samples"},
+        "network": {"protocol"},
         "functions": {"protocol"},
         "recording": {"functions"},
         "states": {"functions", "inventory"},
-        "behaviour": {"functions", "inventory", "samples"},
+        "behaviour": {"functions", "inventory"},
         "minion": {
             "behaviour",
             "functions",
@@ -42,7 +41,6 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
             "network",
             "protocol",
             "recording",
-            "samples",
             "states",
         },
         "fleet": {
@@ -53,37 +51,34 @@ ROOMS: Mapping[str, Mapping[str, set[str]]] = {
             "network",
             "protocol",
             "recording",
-            "samples",
             "states",
         },
     },
     "harness": {
-        "processes": {"samples"},
+        "processes": set(),
         "database": {"processes"},
-        "bed": {"database", "processes"},
+        "bed": {"database", "processes", "samples"},
         "scenarios": set(),
-        "samples": {"scenarios"},
+        "samples": {"processes"},
         "load": {"bed", "processes", "samples", "scenarios"},
         "containers": {"bed", "database", "load", "processes", "samples", "scenarios"},
         "results": {"processes", "samples", "scenarios"},
         "report": {"results", "scenarios"},
         "verify": {"results", "samples", "scenarios"},
-        "saltprocess": {"bed", "database"},
-        "zoo": {"bed", "scenarios"},
+        "saltprocess": {"bed", "database", "processes"},
         "commands": {"bed", "containers", "load", "report", "results", "samples", "scenarios", "verify"},
     },
 }
-# what may import any room: the public names, the command line
-DOORS = {"__init__", "__main__"}
+# what may import any subpackage: the public names, the command lines
+DOORS = {"__init__", "__main__", "zoo"}
 
 
 # lines of a function: what fits a screen
 LONGEST = 70
 # these are lists of options or figures, no steps
 LISTS = {
-    "evil_minions/fleet/commands.py: add_parser",
-    "harness/commands/actions.py: parser",
-    "harness/results/figures.py: of_tree",
+    "evil_minions/fleet/commands.py: add_run",
+    "harness/commands/__init__.py: parser",
 }
 
 
@@ -166,6 +161,13 @@ def test_samples_and_control_do_not_wait_for_salt(root: Path) -> None:
     assert done.stdout == "[]\n"
 
 
+def test_fleets_do_without_salts_clients(root: Path) -> None:
+    """A worker does not load what only a recording needs: that takes 30 MB in each."""
+    code = "import sys, evil_minions.fleet.worker; print({'salt.client', 'salt.pillar'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 @pytest.mark.parametrize("package", MAY_IMPORT)
 def test_no_import_cycle(root: Path, package: str) -> None:
     """The modules of a package can be put in an order in which each imports only earlier ones."""
@@ -184,30 +186,30 @@ def _knot(needs: Mapping[str, set[str]]) -> set[str]:
     return set(needs)
 
 
-@pytest.mark.parametrize("package", ROOMS)
-def test_rooms_are_layers(root: Path, package: str) -> None:
-    """Rooms import only the rooms that the table names, which has no cycle; modules beside the rooms import none."""
-    rooms = ROOMS[package]
+@pytest.mark.parametrize("package", SUBPACKAGES)
+def test_subpackages_are_layers(root: Path, package: str) -> None:
+    """Subpackages import only those that the table names, which has no cycle; modules beside them import none."""
+    subpackages = SUBPACKAGES[package]
     folders = {path.name for path in (root / package).iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(rooms)
-    assert _knot(rooms) == set()
-    wrong, used = [], {room: set[str]() for room in rooms}
+    assert folders == set(subpackages)
+    assert _knot(subpackages) == set()
+    wrong, used = [], {subpackage: set[str]() for subpackage in subpackages}
     for path in _modules(root, package):
         parts = path.relative_to(root / package).with_suffix("").parts
-        home = parts[0] if parts[0] in rooms else None
+        home = parts[0] if parts[0] in subpackages else None
         if home is None and parts[0] in DOORS:
             continue
         for name in _imports(path):
             of, _, rest = name.partition(".")
-            room = rest.split(".")[0]
-            if of != package or room not in rooms or room == home:
+            subpackage = rest.split(".")[0]
+            if of != package or subpackage not in subpackages or subpackage == home:
                 continue
-            if home is None or room not in rooms[home]:
+            if home is None or subpackage not in subpackages[home]:
                 wrong.append(f"{path.relative_to(root)}: {name}")
             else:
-                used[home].add(room)
+                used[home].add(subpackage)
     assert wrong == []
-    assert used == rooms, "the table permits what no room needs"
+    assert used == subpackages, "the table permits what no subpackage needs"
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -241,7 +243,7 @@ def test_every_suppression_has_its_reason(root: Path) -> None:
 def test_nothing_imports_the_benchmarks(root: Path) -> None:
     """What tests need of a benchmark lives in the harness; only the benchmarks' own tests look in."""
     tests = [path for path in _modules(root, "tests") if path.parent != root / "tests" / "unit" / "benchmarks"]
-    tests.remove(root / "tests" / "live" / "test_benchmarks.py")
+    tests.remove(root / "tests" / "live" / "bed" / "test_benchmarks.py")
     others = [path for package in set(MAY_IMPORT) - {"benchmarks"} for path in _modules(root, package)]
     found = {str(path): name for path in (*tests, *others) for name in _imports(path) if name.startswith("benchmarks")}
     assert found == {}

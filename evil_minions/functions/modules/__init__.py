@@ -10,7 +10,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from evil_minions.functions.registry import Function
+    from evil_minions.functions import Function
 
 
 def _table() -> dict[str, Function]:
@@ -18,7 +18,6 @@ def _table() -> dict[str, Function]:
 
     Raises:
         ValueError: if two modules have one of the same name.
-
     """
     table: dict[str, Function] = {}
     homes: dict[str, str] = {}

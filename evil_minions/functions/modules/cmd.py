@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,6 @@ class Printed:
 
 
 def _exit(words: list[str], grains: Mapping[str, Any]) -> Printed:
-    """End the shell with a code."""
     return Printed(code=int(words[1]) & 255 if len(words) > 1 and words[1].isdigit() else 0, ends=True)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.stringutils
 import salt.utils.url
 
-from evil_minions.functions.registry import CURRENT, Function, ask_all, fetch
+from evil_minions.functions import CURRENT, Function, ask_all, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

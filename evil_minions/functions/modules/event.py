@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, Function
 
 _ORIGIN: Final = "salt.modules.event"
 

@@ -1,4 +1,7 @@
-"""The module `grains`: Salt's own functions on the grains of a simulated minion, which may be set and removed.
+"""The modules `grains` and `pillar`: what is known of a minion.
+
+Salt's own functions read the grains of a simulated minion, which may be set and removed. Items of the pillar are
+compiled again by the master for every call.
 
 Setting one has the traffic of a real minion: pillar and resources again. Source: salt/modules/grains.py of Salt 3008.5.
 """
@@ -10,9 +13,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import salt.modules.grains
+import salt.utils.secret
 from salt.exceptions import SaltException
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +62,23 @@ def _table(names: tuple[str, ...], seconds: float) -> dict[str, Function]:
     return found
 
 
+async def _pillar_items(
+    *args: str,
+    pillar: dict[str, Any] | None = None,
+    pillar_enc: str | None = None,
+    pillarenv: str | None = None,
+    saltenv: str | None = None,
+    unmask: bool | None = None,
+) -> Any:
+    """Return a freshly compiled pillar, masked as Salt 3008 does unless `unmask`; with names only those parts of it."""
+    fresh = await CURRENT.get().host.fetch_pillar(override=pillar)
+    found = {name: fresh.get(name, "") for name in args} if args else fresh
+    return found if unmask else salt.utils.secret.serial(found)
+
+
 FUNCTIONS: Final = {
     **_table(_READING, 0.0),
     **_table(_WRITING, 0.05),
+    "pillar.items": Function(_pillar_items, "salt.modules.pillar:items"),
     "grains.setvals": Function(setvals, "salt.modules.grains:setvals", seconds=0.05),
 }

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable

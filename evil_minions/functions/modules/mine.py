@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.args
 import salt.utils.mine
 
-from evil_minions.functions.registry import CURRENT, Function, ask_all
+from evil_minions.functions import CURRENT, Function, ask_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from evil_minions.functions.registry import Call
+    from evil_minions.functions import Call
 
 _ORIGIN: Final = "salt.modules.mine"
 # a minion's bus takes no receipt, so Salt waits
-_SETTLE_SECONDS: Final = 0.5
+_SETTLE_S: Final = 0.5
 
 
 async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:
@@ -29,7 +29,6 @@ async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:
 
     Raises:
         LookupError: if there is none of that name.
-
     """
     value = call.table[name].call(*args, **keywords)
     return await value if inspect.iscoroutine(value) else value
@@ -38,7 +37,7 @@ async def _run(call: Call, name: str, args: Any, keywords: Any) -> Any:
 async def _store(call: Call, load: dict[str, Any]) -> bool:
     """Send something to the mine, as a minion does it from its job."""
     await ask_all(call.host, [{**load, "id": call.host.id}])
-    await asyncio.sleep(_SETTLE_SECONDS)
+    await asyncio.sleep(_SETTLE_S)
     return True
 
 

@@ -6,7 +6,7 @@ import ipaddress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,6 @@ _PREFIX, _PREFIX6 = 24, 64
 
 
 def _of(interface: Any, version: int, *, loopback: bool) -> list[str]:
-    """Return the addresses of some interfaces, in order."""
     found = CURRENT.get().host.grains()[f"ip{version}_interfaces"]
     names = list(found) if interface is None else [interface] if isinstance(interface, str) else list(interface)
     addresses = {

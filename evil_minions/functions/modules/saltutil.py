@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import salt.utils.args
 from salt.exceptions import CommandExecutionError
 
-from evil_minions.functions import registry
-from evil_minions.functions.registry import CURRENT, Function
+from evil_minions.functions import CURRENT, MODULE_KINDS, Function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +73,7 @@ async def sync_all(
 ) -> dict[str, list[str]]:
     """Fetch the master's own modules of every kind, and refresh the pillar."""
     host = CURRENT.get().host
-    found = await host.planner.synchronise(host, registry.MODULE_KINDS, _saltenvs(saltenv))
+    found = await host.planner.synchronise(host, MODULE_KINDS, _saltenvs(saltenv))
     if refresh:
         host.refresh_pillar(clean_cache=bool(clean_pillar_cache))
     return found
@@ -152,10 +151,7 @@ FUNCTIONS: Final = {
         f"saltutil.{call.__name__}": Function(call, f"{_ORIGIN}:{call.__name__}")
         for call in (signal_job, term_job, kill_job, term_all_jobs, kill_all_jobs)
     },
-    **{
-        f"saltutil.sync_{kind}": Function(_sync(kind), f"{_ORIGIN}:sync_{kind}", seconds=0.1)
-        for kind in registry.MODULE_KINDS
-    },
+    **{f"saltutil.sync_{kind}": Function(_sync(kind), f"{_ORIGIN}:sync_{kind}", seconds=0.1) for kind in MODULE_KINDS},
     **{f"saltutil.{name}": Function(_masterless(words), f"{_ORIGIN}:{name}") for name, words in _MASTERLESS.items()},
     **{f"saltutil.{name}": Function(refresh_modules, f"{_ORIGIN}:{name}") for name in _REFRESHING},
     "saltutil.refresh_grains": Function(refresh_grains, f"{_ORIGIN}:refresh_grains"),

@@ -25,8 +25,8 @@ import salt.utils.state
 from evil_minions.states.compile import client, templates
 from evil_minions.states.compile.client import Line
 from evil_minions.states.compile.fetching import World
-from evil_minions.states.compile.library import Library, Options, TrackedMapping
 from evil_minions.states.compile.machine import HighState, Run
+from evil_minions.states.compile.templates import Library, Options, TrackedMapping
 
 _PR_SET_PDEATHSIG: Final = 1
 _COMPILE_ERROR: Final = 1

@@ -46,7 +46,6 @@ class Line:
 
         Raises:
             EOFError: if the worker has gone.
-
         """
         self.send({**message, "pause": self.pause()})
         answer = self.receive()
@@ -125,7 +124,6 @@ class FileClient(salt.fileclient.RemoteClient):  # type: ignore[misc] # Salt has
 
         Raises:
             SaltRenderError: for another URL than one of the master.
-
         """
         if not url.startswith("salt://"):
             raise SaltRenderError(f"A simulated minion fetches nothing from {url}: put the file on the master.")

@@ -1,9 +1,7 @@
 """What states fetch: some kinds as measured on a real minion, others every file of the master that they name.
 
-Source: salt/states/file.py, cmd.py, archive.py, module.py of Salt 3008.5, and requests recorded from a minion.
-
 A state takes effect once: applied again with the same content it finds everything in place.
-Source: salt/states/file.py, cmd.py, archive.py, module.py of Salt 3008.5.
+Source: salt/states/file.py, cmd.py, archive.py, module.py of Salt 3008.5, and requests recorded from a minion.
 """
 
 from __future__ import annotations
@@ -53,7 +51,6 @@ def fetch(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
     Raises:
         Failure: if the master has not got one of them.
-
     """
     return _KINDS.get(f"{low['state']}.{low['fun']}", _general)(world, low)
 
@@ -69,7 +66,6 @@ def _wishes(low: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _saltenv(low: Mapping[str, Any]) -> str:
-    """Return the environment of a state's files."""
     return str(low.get("saltenv") or low.get("__env__") or "base")
 
 
@@ -78,7 +74,6 @@ def _first(world: World, sources: Any, saltenv: str) -> str:
 
     Raises:
         Failure: if it has none.
-
     """
     if isinstance(sources, str):
         return sources
@@ -115,7 +110,6 @@ def _render(world: World, low: Mapping[str, Any], source: str, saltenv: str) -> 
 
     Raises:
         Failure: if there is no such file.
-
     """
     path = world.client.deliver(source, saltenv, wanted=True)
     if not path:
@@ -159,7 +153,6 @@ def _recurse(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _script(world: World, low: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Fetch a script."""
     source = str(low.get("source") or low["name"])
     if not world.test and source.startswith(_SALT):
         if low.get("template"):
@@ -214,7 +207,6 @@ def _fetch_named(world: World, value: Any, saltenv: str) -> list[str]:
 
     Raises:
         Failure: if the master doesn't have it.
-
     """
     if isinstance(value, dict):
         return [each for child in value.values() for each in _fetch_named(world, child, saltenv)]
@@ -272,7 +264,6 @@ def apply(world: World, low: Mapping[str, Any], tag: str) -> dict[str, Any]:
 def _result(
     low: Mapping[str, Any], comment: str, changes: Mapping[str, Any] | None = None, *, result: bool | None = True
 ) -> dict[str, Any]:
-    """Return the result of a state as Salt has it."""
     return {"name": str(low["name"]), "changes": dict(changes or {}), "result": result, "comment": comment}
 
 
@@ -280,58 +271,51 @@ def _changed(
     world: World, low: Mapping[str, Any], key: tuple[str, ...] | None, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the result of a state that leaves `key` behind, or changes something each time if it is None."""
-    full = f"{low['state']}.{low['fun']}"
     changes = changes or {str(low["name"]): "done" if key is None else {"old": "", "new": "in place"}}
     if key is not None:
         world.effects.append(key)
         if key in world.held:
-            return _result(low, _in_place(full, low))
+            return _result(low, _comment(_IN_PLACE, low))
     if world.test:
-        return _result(low, _planned(full, low), changes, result=None)
+        return _result(low, _comment(_PLANNED, low), changes, result=None)
     if key is not None:
         world.leaves.append(key)
-    return _result(low, _done(full, low), changes)
+    return _result(low, _comment(_DONE, low), changes)
 
 
-def _in_place(full: str, low: Mapping[str, Any]) -> str:
-    """Return what a state says that finds everything in place."""
-    name = low["name"]
-    if full.startswith("file."):
-        kind = {"directory": "directory", "recurse": "directory", "absent": ""}.get(str(low["fun"]), "file")
-        return {
-            "absent": f"File {name} is not present",
-            "managed": f"File {name} is in the correct state",
-        }.get(str(low["fun"]), f"The {kind} {name} is in the correct state")
-    if full.startswith("pkg."):
-        return "All specified packages are already installed"
-    if full.startswith("service."):
-        return f"The service {name} is already running"
-    return f"{name} is already in the correct state"
+# what a state says that finds everything in place, that has done something, and in a dry run; "" is for all others
+_IN_PLACE: Final = {
+    "file.absent": "File {} is not present",
+    "file.managed": "File {} is in the correct state",
+    "file.directory": "The directory {} is in the correct state",
+    "file.recurse": "The directory {} is in the correct state",
+    "file": "The file {} is in the correct state",
+    "pkg": "All specified packages are already installed",
+    "service": "The service {} is already running",
+    "": "{} is already in the correct state",
+}
+_DONE: Final = {
+    "file.managed": "File {} updated",
+    "file.recurse": "Recursively updated {}",
+    "file.directory": "",
+    "file.absent": "Removed file {}",
+    "cmd.run": 'Command "{}" run',
+    "cmd.script": "Command '{}' run",
+    "pkg.installed": "The following packages were installed/updated: {}",
+    "service.running": "Service {} has been enabled, and is running",
+    "": "{} updated",
+}
+_PLANNED: Final = {
+    "file.managed": "The file {} is set to be changed\nNote: No changes made, actual changes may\n"
+    "be different due to other states.",
+    "cmd.run": 'Command "{}" would have been executed',
+    "": "{} is set to be changed",
+}
 
 
-def _done(full: str, low: Mapping[str, Any]) -> str:
-    name = low["name"]
-    found = {
-        "file.managed": f"File {name} updated",
-        "file.recurse": f"Recursively updated {name}",
-        "file.directory": "",
-        "file.absent": f"Removed file {name}",
-        "cmd.run": f'Command "{name}" run',
-        "cmd.script": f"Command '{name}' run",
-        "pkg.installed": f"The following packages were installed/updated: {name}",
-        "service.running": f"Service {name} has been enabled, and is running",
-    }
-    return found.get(full, f"{name} updated")
-
-
-def _planned(full: str, low: Mapping[str, Any]) -> str:
-    name = low["name"]
-    found = {
-        "file.managed": f"The file {name} is set to be changed\nNote: No changes made, actual changes may\n"
-        "be different due to other states.",
-        "cmd.run": f'Command "{name}" would have been executed',
-    }
-    return found.get(full, f"{name} is set to be changed")
+def _comment(texts: Mapping[str, str], low: Mapping[str, Any]) -> str:
+    words = (f"{low['state']}.{low['fun']}", str(low["state"]), "")
+    return next(texts[word] for word in words if word in texts).format(low["name"])
 
 
 def _real_test(world: World, low: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import salt.states
 import salt.utils.minions
 import salt.utils.url
 
-from evil_minions.functions.registry import MODULE_KINDS
+from evil_minions.functions import MODULE_KINDS
 from evil_minions.states.compile import fetching, templates
 
 if TYPE_CHECKING:
@@ -153,13 +153,7 @@ class State(salt.state.State):  # type: ignore[misc] # Salt has no types
         if errors:
             setattr(self, _RAN, number + 1)
             comment = "".join(f"{error}\n" for error in errors)
-            return {
-                "result": False,
-                "name": low.get("name"),
-                "changes": {},
-                "comment": comment,
-                "__run_num__": number,
-            }
+            return {"result": False, "name": low.get("name"), "changes": {}, "comment": comment, "__run_num__": number}
         ret: dict[str, Any] = {"result": False, "name": low["name"], "changes": {}}
         if any(each in low for each in ("unless", "onlyif", "creates")):
             ret.update(self._run_check(low))

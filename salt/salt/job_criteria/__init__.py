@@ -26,17 +26,13 @@ MOST = 10**12
 
 
 def is_number(value):
-    """
-    Return whether a setting is a number above zero, and at most :data:`MOST`.
-    """
+    """Return whether a setting is a number above zero, and at most :data:`MOST`."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and 0 < value <= MOST
 
 
 def is_count(value):
-    """
-    Return whether a setting is a whole number from 1 to :data:`MOST`.
-    """
+    """Return whether a setting is a whole number from 1 to :data:`MOST`."""
     return is_number(value) and isinstance(value, int)
 
 
@@ -48,9 +44,7 @@ def is_text(value):
 
 
 def given(settings):
-    """
-    Return the settings that are given: one that is None has its default.
-    """
+    """Return the settings that are given: one that is None has its default."""
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -68,8 +62,7 @@ def text(value):
 
 
 def errors(settings, kinds, of=""):
-    """
-    Yield a sentence for each setting that is wrong.
+    """Yield a sentence for each setting that is wrong.
 
     :param dict settings: those that are None have their default
     :param dict kinds: for each name a function that says whether a value is right, and
@@ -82,9 +75,14 @@ def errors(settings, kinds, of=""):
             yield f"{name}{of} is {value!r:.100}: {instead}"
 
 
+def unknown(settings, names, of=""):
+    """Yield a sentence for each setting that there is not."""
+    for name in sorted(set(settings) - set(names), key=str):
+        yield f"{name}{of} is unknown: there are {', '.join(sorted(names))}."
+
+
 def publish(minions, excluded=None):
-    """
-    Return the decision to publish to these minions. The others stay in the queue.
+    """Return the decision to publish to these minions. The others stay in the queue.
 
     :param dict excluded: the minions that do not get the job, each with the reason
     """
@@ -92,16 +90,12 @@ def publish(minions, excluded=None):
 
 
 def requeue(reason):
-    """
-    Return the decision that the job stays the first one in the queue.
-    """
+    """Return the decision that the job stays the first one in the queue."""
     return Decision(None, {}, reason, False)
 
 
 def park(reason):
-    """
-    Return the decision that the job waits, and the jobs behind it are looked at.
-    """
+    """Return the decision that the job waits, and the jobs behind it are looked at."""
     return Decision(None, {}, reason, True)
 
 
@@ -111,7 +105,8 @@ class Criteria:
     methods those that it needs.
 
     All methods but :meth:`collect` are called in one thread, and must not wait for
-    anything. If one raises an exception, ``fail_mode`` says what becomes of the job.
+    anything. If :meth:`decide` raises an exception, ``fail_mode`` says what becomes of the
+    job. If another one does, or returns what can't be used, that of this class stands in.
 
     :ivar dict settings: the section :conf_master:`rate_limiting`
     :ivar leases: who runs what, see :class:`salt.job_handler.leases.Leases`. The job
@@ -133,8 +128,7 @@ class Criteria:
         return []
 
     def decide(self, job, now):
-        """
-        Decide what becomes of a job, which is the next one.
+        """Decide what becomes of a job, which is the next one.
 
         :param job: a :class:`salt.job_handler.queue.Job`
         :param float now: seconds
@@ -143,19 +137,13 @@ class Criteria:
         raise NotImplementedError
 
     def released(self, jid, minion, now):
-        """
-        A minion has returned a job, and does not occupy its slots any more.
-        """
+        """A minion has returned a job, and does not occupy its slots any more."""
 
     def started(self, minion, now):
-        """
-        A minion has connected to the master.
-        """
+        """A minion has connected to the master."""
 
     def cost(self, job):
-        """
-        Return how many slots a job occupies on each minion.
-        """
+        """Return how many slots a job occupies on each minion."""
         return 1
 
     def flow(self, job):
@@ -166,15 +154,11 @@ class Criteria:
         return job.user
 
     def weight(self, job):
-        """
-        Return by how much the flow of a job is preferred to others.
-        """
+        """Return by how much the flow of a job is preferred to others."""
         return 1
 
     def beside(self, job, now):
-        """
-        Return whether a job may go while the next one waits for room.
-        """
+        """Return whether a job may go while the next one waits for room."""
         return False
 
     def collect(self, opts):
@@ -187,9 +171,7 @@ class Criteria:
         return None
 
     def learn(self, collected, now):
-        """
-        Take over what :meth:`collect` has returned.
-        """
+        """Take over what :meth:`collect` has returned."""
 
     def snapshot(self):
         """
@@ -199,12 +181,8 @@ class Criteria:
         return {}
 
     def restore(self, snapshot, now):
-        """
-        Take over a snapshot. The leases have been restored already.
-        """
+        """Take over a snapshot. The leases have been restored already."""
 
     def stats(self, now):
-        """
-        Return figures for people and for metrics: ``limit`` is None for no limit.
-        """
+        """Return figures for people and for metrics: ``limit`` is None for no limit."""
         return {"limit": None, "full_minions": 0}

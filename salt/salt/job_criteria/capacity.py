@@ -15,9 +15,14 @@ its minions, until the minion returns.
 
 When the master is at its limit, the job waits. A job for more minions than there are free
 slots goes out in *waves* under its one job id: to as many minions as there is room for,
-and to the rest as returns make room. A minion at its own limit does not get the job, as
-if it could not be reached. The same holds for a minion that did not answer when it was
-asked what it runs, until something comes from it.
+and to the rest as returns make room. A wave has three quarters of the limit at least, as
+over zeromq all minions get each wave. If nothing returns for a second, a quarter of the
+limit is enough, and after five seconds any room is. A job that can't go out in waves and
+is wider than the limit runs alone, or beside jobs that minions say they still run.
+
+A minion at its own limit does not get the job, as if it could not be reached. The same
+holds for a minion that did not answer when it was asked what it runs, until something
+comes from it.
 
 ``max_master_jobs``
     The limit of the master. Without it there is none. With ``adaptive`` it is the highest
@@ -27,10 +32,9 @@ asked what it runs, until something comes from it.
     The limit of each minion. Without it there is none.
 
 ``minion_jobs``
-    Limits of minions by target, of which the first that matches counts. A target is a
-    glob of the minion id, or a grain (``G@``) or pillar (``I@``) with a glob as its value:
-    ``[{"G@role:build": 20}, {"I@tier:gold": 10}, {"router-*": 1}]``. Grains and pillars
-    come from the master's minion data cache, which is read about once a minute.
+    Limits of minions by compound target, of which the first that matches counts:
+    ``[{"G@role:build": 20}, {"I@tier:gold": 10}, {"router-*": 1}]``. The minions of the
+    targets are looked up about once a minute.
 
 ``minion_full``
     What becomes of a minion at its own limit. With ``exclude``, the default, it does not
@@ -41,12 +45,6 @@ asked what it runs, until something comes from it.
     glob that matches counts, and all other functions occupy one. A compound command
     occupies what its functions occupy together. A minion without any job gets one
     whatever that costs.
-
-``min_wave``
-    How many minions a wave has at least, three quarters of the limit by default, as over
-    zeromq all minions get each wave. If nothing returns for a second, a quarter of the
-    limit is enough, and after five seconds any room is. A job that can't go out in waves
-    and is wider than the limit runs alone, or beside jobs that minions say they still run.
 
 ``reserve``
     The share of the limit that is free for small jobs, 0.05 by default. A job that fits
@@ -75,13 +73,9 @@ asked what it runs, until something comes from it.
 import collections
 import fnmatch
 
-import salt.cache
 import salt.job_criteria
-import salt.utils.data
+import salt.utils.minions
 from salt.job_criteria import MOST, is_count, is_number
-
-COUNT = f"write a whole number from 1 to {MOST}."
-NUMBER = f"write a number above 0, at most {MOST}."
 
 #: Sums of fractions below this are rounding errors.
 _ROUNDING = 1e-9
@@ -92,57 +86,52 @@ _WINDOW = 5
 #: If nothing returns for so many seconds, a wave may be small.
 _STILL_SECONDS = 1
 
-_BANKS = {"G@": "grains", "I@": "pillar"}
 
+_COUNT = (is_count, f"write a whole number from 1 to {MOST}.")
+_NUMBER = (is_number, f"write a number above 0, at most {MOST}.")
+_SWITCH = (lambda value: isinstance(value, bool), "write True or False.")
+_NAMED = (
+    lambda value: isinstance(value, list)
+    and all(isinstance(rule, dict) and len(rule) == 1 for rule in value),
+    "write a list of name: value.",
+)
+_GLOBS = (
+    lambda value: isinstance(value, list)
+    and all(isinstance(glob, str) for glob in value),
+    "write a list of globs.",
+)
 
-def _is_globs(value):
-    return isinstance(value, list) and all(isinstance(glob, str) for glob in value)
-
-
-def _fits(globs, value):
-    return any(fnmatch.fnmatchcase(value, glob) for glob in globs)
-
-
-#: What each kind of setting accepts, and what to write instead of something else.
+#: For each setting what it accepts, and what to write instead of something else.
 _KINDS = {
-    "count": (is_count, COUNT),
-    "number": (is_number, NUMBER),
-    "switch": (lambda value: isinstance(value, bool), "write True or False."),
-    "share": (
-        lambda value: value == 0 or is_number(value) and value < 1,
-        "write 0 or a share of the limit below 1.",
+    "max_master_jobs": _COUNT,
+    "max_minion_jobs": _COUNT,
+    "minion_jobs": _NAMED,
+    "minion_full": (
+        lambda value: value in ("exclude", "wait"),
+        "write exclude or wait.",
     ),
-    "full": (lambda value: value in ("exclude", "wait"), "write exclude or wait."),
     "costs": (
         lambda value: isinstance(value, dict)
         and all(isinstance(key, str) for key in value)
         and all(map(is_number, value.values())),
         "write functions with a number above 0 each.",
     ),
-    "rules": (
-        lambda value: isinstance(value, list)
-        and all(isinstance(rule, dict) and len(rule) == 1 for rule in value),
-        "write a list of name: value.",
+    "reserve": (
+        lambda value: value == 0 or is_number(value) and value < 1,
+        "write 0 or a share of the limit below 1.",
     ),
+    "fair": _SWITCH,
+    "lanes": _NAMED,
+    "adaptive": _SWITCH,
+    "min_master_jobs": _COUNT,
+    "return_seconds": _NUMBER,
 }
 
-_OPTIONS = {
-    "max_master_jobs": "count",
-    "max_minion_jobs": "count",
-    "minion_jobs": "rules",
-    "minion_full": "full",
-    "costs": "costs",
-    "min_wave": "count",
-    "reserve": "share",
-    "fair": "switch",
-    "lanes": "rules",
-    "adaptive": "switch",
-    "min_master_jobs": "count",
-    "return_seconds": "number",
-}
-
+_LANE_KINDS = {"weight": _NUMBER, "functions": _GLOBS, "users": _GLOBS}
 
 _DEFAULTS = {
+    "max_master_jobs": None,
+    "max_minion_jobs": None,
     "minion_jobs": [],
     "minion_full": "exclude",
     "costs": {},
@@ -159,135 +148,100 @@ _MOST_ADAPTIVE = 2000
 
 
 def _errors(settings):
-    """
-    Yield a sentence for each setting that is wrong.
-    """
-    kinds = {name: _KINDS[kind] for name, kind in _OPTIONS.items()}
-    found = list(salt.job_criteria.errors(settings, kinds))
+    """Yield a sentence for each setting that is wrong."""
+    found = list(salt.job_criteria.errors(settings, _KINDS))
     yield from found
     wrong = {error.partition(" ")[0] for error in found}
-    if wrong.isdisjoint(("adaptive", "min_master_jobs", "max_master_jobs")):
-        least = settings.get("min_master_jobs") or _DEFAULTS["min_master_jobs"]
-        most = settings.get("max_master_jobs") or _MOST_ADAPTIVE
-        if settings.get("adaptive") and least > most:
-            yield f"min_master_jobs is {least}: write at most max_master_jobs, {most}."
-    for rule in [] if "minion_jobs" in wrong else settings.get("minion_jobs") or ():
+    given = salt.job_criteria.given(settings)
+    right = {name: value for name, value in given.items() if name not in wrong}
+    settings = {**_DEFAULTS, **right}
+    least = settings["min_master_jobs"]
+    most = settings["max_master_jobs"] or _MOST_ADAPTIVE
+    both = wrong.isdisjoint(("min_master_jobs", "max_master_jobs"))
+    if settings["adaptive"] and both and least > most:
+        yield f"min_master_jobs is {least}: write at most max_master_jobs, {most}."
+    for rule in settings["minion_jobs"]:
         ((target, limit),) = rule.items()
-        if not isinstance(target, str) or (target[:2] in _BANKS and ":" not in target):
-            yield (
-                f"minion_jobs has {target!r}: write G@grain:value, I@key:value or a"
-                " glob."
-            )
+        if not isinstance(target, str):
+            yield f"minion_jobs has {target!r}: write a compound target."
         if not is_count(limit):
-            yield f"minion_jobs of {target} is {limit!r}: {COUNT}"
-    for lane in [] if "lanes" in wrong else settings.get("lanes") or ():
-        yield from _lane_errors(*next(iter(lane.items())))
+            yield f"minion_jobs of {target} is {limit!r}: {_COUNT[1]}"
+    for rule in settings["lanes"]:
+        ((name, lane),) = rule.items()
+        if not isinstance(lane, dict):
+            yield f"lane {name} is {lane!r}: write weight, functions and users."
+            continue
+        of = f" of lane {name}"
+        yield from salt.job_criteria.errors(lane, _LANE_KINDS, of)
+        yield from salt.job_criteria.unknown(lane, _LANE_KINDS, of)
 
 
-def _lane_errors(name, rule):
-    if not isinstance(rule, dict):
-        yield f"lane {name} is {rule!r}: write weight, functions and users."
-        return
-    if not is_number(rule.get("weight", 1)):
-        yield f"the weight of lane {name} is {rule['weight']!r}: {NUMBER}"
-    for key in ("functions", "users"):
-        if not _is_globs(rule.get(key, [])):
-            yield f"the {key} of lane {name} are {rule[key]!r}: write a list of globs."
-    for key in sorted(set(rule) - {"weight", "functions", "users"}):
-        yield f"lane {name} has {key}: there are weight, functions and users."
+def _fits(globs, value):
+    return any(fnmatch.fnmatchcase(value, glob) for glob in globs)
 
 
 class Capacity(salt.job_criteria.Criteria):
-    """
-    Limits for the master and for each minion.
-    """
+    """Limits for the master and for each minion."""
 
-    options = tuple(_OPTIONS)
+    options = tuple(_DEFAULTS)
 
     def __init__(self, settings, leases):
         super().__init__(settings, leases)
-
-        def given(name):
-            value = settings.get(name)
-            return _DEFAULTS.get(name) if value is None else value
-
-        self.max_master_jobs = given("max_master_jobs")
-        self.max_minion_jobs = given("max_minion_jobs")
-        self.minion_jobs = [next(iter(rule.items())) for rule in given("minion_jobs")]
-        self.minion_full = given("minion_full")
-        self.costs = given("costs")
-        self.min_wave = given("min_wave")
-        self.reserve = given("reserve")
-        self.fair = given("fair")
-        self.lanes = [next(iter(lane.items())) for lane in given("lanes")]
-        # the limits of minions whose grains or pillar match
+        given = {**_DEFAULTS, **salt.job_criteria.given(settings)}
+        self.max_master_jobs = given["max_master_jobs"]
+        self.max_minion_jobs = given["max_minion_jobs"]
+        self.minion_jobs = [next(iter(rule.items())) for rule in given["minion_jobs"]]
+        self.minion_full = given["minion_full"]
+        self.costs = given["costs"]
+        self.reserve = given["reserve"]
+        self.fair = given["fair"]
+        lanes = [next(iter(lane.items())) for lane in given["lanes"]]
+        self.lanes = [(name, salt.job_criteria.given(lane)) for name, lane in lanes]
+        # the limits of minions that match a target
         self._matched = {}
         # job ids of small jobs that went out beside others
         self._aside = set()
         # when the last lease ended
         self._ended = 0
         self._follower = None
-        if given("adaptive"):
+        if given["adaptive"]:
             self._follower = _Follower(
-                given("min_master_jobs"),
-                given("max_master_jobs") or _MOST_ADAPTIVE,
-                given("return_seconds"),
+                given["min_master_jobs"],
+                given["max_master_jobs"] or _MOST_ADAPTIVE,
+                given["return_seconds"],
             )
 
     @classmethod
     def validate(cls, settings):
         return list(_errors(settings))
 
-    # ------------------------------------------------------------------
     # Limits
-    # ------------------------------------------------------------------
 
     def limit(self):
-        """
-        Return the limit of the master, or None.
-        """
+        """Return the limit of the master, or None."""
         if self._follower is not None:
             # jobs that take long say nothing about the speed of the master
             return min(self._follower.most, self._follower.limit + self.leases.renewed)
         return self.max_master_jobs
 
     def minion_limit(self, minion):
-        """
-        Return the limit of a minion, or None.
-        """
-        if minion in self._matched:
-            return self._matched[minion]
-        for target, limit in self.minion_jobs:
-            if target[:2] not in _BANKS and fnmatch.fnmatchcase(minion, target):
-                return limit
-        return self.max_minion_jobs
+        """Return the limit of a minion, or None."""
+        return self._matched.get(minion, self.max_minion_jobs)
 
     def collect(self, opts):
-        banks = {target[:2] for target, _ in self.minion_jobs} & set(_BANKS)
-        if not banks:
+        if not self.minion_jobs:
             return None
-        cache = salt.cache.factory(opts)
-        names = {name for bank in banks for name in cache.list(_BANKS[bank])}
+        checker = salt.utils.minions.CkMinions(opts)
         ret = {}
-        for name in names:
-            data = {bank: cache.fetch(_BANKS[bank], name) or {} for bank in banks}
-            for target, limit in self.minion_jobs:
-                bank = target[:2]
-                if (
-                    salt.utils.data.subdict_match(data[bank], target[2:])
-                    if bank in data
-                    else fnmatch.fnmatchcase(name, target)
-                ):
-                    ret[name] = limit
-                    break
+        for target, limit in reversed(self.minion_jobs):
+            found = checker.check_minions(target, "compound", greedy=False)
+            ret.update(dict.fromkeys(found["minions"], limit))
         return ret
 
     def learn(self, collected, now):
         self._matched = collected
 
-    # ------------------------------------------------------------------
     # What a job costs, and whose turn it is
-    # ------------------------------------------------------------------
 
     def cost(self, job):
         return sum(map(self._cost, job.functions))
@@ -320,9 +274,7 @@ class Capacity(salt.job_criteria.Criteria):
         if self._follower is not None:
             self._follower.returned(now)
 
-    # ------------------------------------------------------------------
     # Decisions
-    # ------------------------------------------------------------------
 
     def decide(self, job, now):
         if self._follower is not None:
@@ -367,9 +319,7 @@ class Capacity(salt.job_criteria.Criteria):
         return kept, min(kept, sum(map(self.leases.of_job, self._aside)))
 
     def _room(self, cost, limit, small):
-        """
-        Return to how many minions a job may go.
-        """
+        """Return to how many minions a job may go."""
         free = limit - self.leases.occupied
         if not small:
             kept, occupied = self._kept(limit)
@@ -386,16 +336,14 @@ class Capacity(salt.job_criteria.Criteria):
         return wanted <= free + _ROUNDING
 
     def _least(self, job, limit, cost, now):
-        """
-        Return the least number of minions that a wave has.
-        """
+        """Return the least number of minions that a wave has."""
         if now - job.moved >= salt.job_criteria.WAVE_SECONDS:
             return 1
         soon = limit
         if self.leases.renewed <= limit * 3 / 4:
             # slots of jobs that take long do not become free soon
             soon -= self.leases.renewed
-        least = soon * 3 // 4 if self.min_wave is None else min(self.min_wave, soon)
+        least = soon * 3 // 4
         if now - max(self._ended, job.moved) >= _STILL_SECONDS:
             least = min(least, limit // 4)
         return max(1, min(job.count, int(least // cost)))
@@ -406,8 +354,7 @@ class Capacity(salt.job_criteria.Criteria):
         return f"{ret}, and {kept} are for small jobs" if kept else ret
 
     def _split(self, job, room, cost, now):
-        """
-        Return the decision on a job for which there is room.
+        """Return the decision on a job for which there is room.
 
         :param room: how many minions it may go to, or None for all
         """
@@ -472,8 +419,7 @@ class Capacity(salt.job_criteria.Criteria):
 
 
 class _Follower:
-    """
-    A limit that follows the rate of returns.
+    """A limit that follows the rate of returns.
 
     :ivar bool pressed: whether a job had to wait for the limit since the last look
     """
@@ -493,25 +439,19 @@ class _Follower:
         self._returns = collections.deque()
 
     def start(self, limit):
-        """
-        Go on with a limit that was found before.
-        """
+        """Go on with a limit that was found before."""
         self._seeking = False
         self.limit = min(self.most, max(self.least, limit))
 
     def returned(self, now):
-        """
-        A minion has returned.
-        """
+        """A minion has returned."""
         second = int(now)
         if not self._returns or self._returns[-1][0] != second:
             self._returns.append([second, 0])
         self._returns[-1][1] += 1
 
     def look(self, now):
-        """
-        Move the limit, at most once a second.
-        """
+        """Move the limit, at most once a second."""
         if self._looked is not None and 0 <= now - self._looked < 1:
             return
         pressed, self.pressed = self.pressed, False
@@ -534,7 +474,5 @@ class _Follower:
 
 
 def criteria(settings, leases):
-    """
-    Return the criteria of these settings.
-    """
+    """Return the criteria of these settings."""
     return Capacity(settings, leases)

@@ -37,9 +37,6 @@ CALLER_SECONDS = 60
 #: A batch of the master asks so often how far its parts are, in seconds.
 _ASK_SECONDS = 5
 
-#: The name of the error that refuses a job.
-REFUSED = "JobQueueFullError"
-
 QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded)$")
 
 
@@ -48,19 +45,13 @@ def me():
     Return the name of this process: its id and when it was started, as the id alone may
     belong to another process later; None if the system does not tell.
     """
-    pid = os.getpid()
-    started = _started(pid)
-    return None if started is None else [pid, started]
+    started = _started(os.getpid())
+    return None if started is None else [os.getpid(), started]
 
 
 def runs(caller):
-    """
-    Return whether a process runs on this machine.
-
-    :param list caller: what :func:`me` returned there
-    """
-    pid, started = caller
-    return _started(pid) == started
+    """Return whether a process runs on this machine, given what it has called itself."""
+    return _started(caller[0]) == caller[1]
 
 
 def _started(pid):
@@ -74,45 +65,36 @@ def _started(pid):
         return None
 
 
-# ----------------------------------------------------------------------
-# Asking
-# ----------------------------------------------------------------------
-
-
 class Caller:
-    """
-    What a ``LocalClient`` has to do with the job handler.
-
-    :ivar int priority: of its jobs. Only those of root may be above 0
-    :ivar bool batching: whether the publications are the parts of a batch, which count
-        those that they have sent and so have to wait for as long as these are queued
-    :ivar patience: for how many seconds somebody waits for the answers to the next
-        publication, if that is not what its timeout says
-    :ivar bool talks: whether people read on the terminal what happens
-    :ivar dict left_out: the minions that do not get the last job, each with the sentence
-        that says why, as far as the master knew when it answered
-    :ivar dict jobs: those that are waited for while they wait themselves
-    """
+    """What a ``LocalClient`` has to do with the job handler."""
 
     def __init__(self, opts):
         self.opts = opts
+        #: the priority of its jobs: only those of root may be above 0
         self.priority = 0
-        self.batching = self.talks = False
+        #: whether the publications are the parts of a batch, which has to wait for as long
+        #: as these are queued
+        self.batching = False
+        #: whether people read on the terminal what happens
+        self.talks = False
+        #: for how many seconds somebody waits for the answers to the next publication, if
+        #: that is not what its timeout says
         self.patience = None
+        #: the minions that do not get the last job, each with the sentence that says why,
+        #: as far as the master knew when it answered
         self.left_out = {}
+        #: the jobs that are waited for while they wait themselves
         self.jobs = {}
 
     def announce(self, payload, sync, patience, timeout):
         """
-        Add to a publish request what the job handler wants to know: a name of its own, so
-        that a second try does not become a second job, and how long the caller waits.
+        Add to a publish request a name of its own, so that a second try does not become a
+        second job, and how long the caller waits.
 
-        :param dict payload: the publish request
         :param bool sync: whether the caller waits for the answers
         :param patience: for how many seconds
         :param timeout: how long one try of the request waits for the master's answer
-        :return: how long it should: a master under load that answers late is not asked
-            again, as each try costs it as much as the first
+        :return: how long it should: under load each further try costs as much as the first
         """
         if not salt.job_handler.enabled(self.opts):
             return timeout
@@ -130,12 +112,7 @@ class Caller:
         return max(timeout, self.opts.get("publish_timeout", 30))
 
     def answer(self, load, sync):
-        """
-        Return what the caller of a publication gets to know.
-
-        :param dict load: the master's answer
-        :param bool sync: whether the caller waits for the answers
-        """
+        """Return what the caller of a publication reads of the master's answer."""
         ret = {"jid": load["jid"], "minions": load["minions"]}
         state = load.get("job_handler")
         self.left_out = {}
@@ -143,18 +120,13 @@ class Caller:
             return ret
         # the job waits in the master's queue, or some minions won't get it
         ret["job_handler"] = state
-        self.left_out = _sentences(state.get("excluded"))
-        if state.get("cancelled") and self.talks:
-            who = "minion does" if state["cancelled"] == 1 else "minions do"
-            sys.stderr.write(f"{state['cancelled']} {who} not get the job any more.\n")
+        self.left_out = sentences(state.get("excluded"))
         if "state" in state and (sync or ret["jid"] in self.jobs):
             self.jobs.setdefault(ret["jid"], QueuedJob(ret["jid"])).add(state)
         return ret
 
     def wait(self, jid, minions):
-        """
-        Return a :class:`Wait` for the answers to a job.
-        """
+        """Return a :class:`Wait` for the answers to a job."""
         queued = self.jobs.get(jid) if self.batching else self.jobs.pop(jid, None)
         if queued is not None and queued.waits and self.talks and sys.stderr.isatty():
             # where it does not disturb the output
@@ -162,18 +134,21 @@ class Caller:
         return Wait(queued, minions)
 
 
-def _sentences(excluded):
-    if not isinstance(excluded, dict):
-        return {}
-    return salt.job_handler.sentences(excluded)
+def sentences(reasons):
+    """Return what people read of the minions that did not get a job.
+
+    :param dict reasons: why each of them did not; anything else names none
+    """
+    return {
+        minion: f"Minion did not get the job. [{reason}]"
+        for minion, reason in sorted(
+            reasons.items() if isinstance(reasons, dict) else ()
+        )
+    }
 
 
 def _rows(sentences, asked):
-    """
-    Return what to show of each minion that did not get the job.
-
-    :param asked: the minions that it was for
-    """
+    """Return what to show of each minion that was asked and did not get the job."""
     return {
         minion: {
             "failed": True,
@@ -188,17 +163,13 @@ def _rows(sentences, asked):
 
 
 def check(error):
-    """
-    Raise JobQueueFullError if the master's error says that it refused the job.
-    """
-    if isinstance(error, dict) and error.get("name") == REFUSED:
+    """Raise JobQueueFullError if the master's error says that it refused the job."""
+    if isinstance(error, dict) and error.get("name") == salt.job_handler.REFUSED:
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
 
 
-# ----------------------------------------------------------------------
 # Asking again. Nothing reads what the master says of these jobs when it refuses them, so
 # the work would be lost
-# ----------------------------------------------------------------------
 
 
 def patiently(ask, tries=_TRIES):
@@ -206,8 +177,6 @@ def patiently(ask, tries=_TRIES):
     Yield what ``LocalClient.cmd_iter_no_block`` yields, and None while its job is refused
     and asked for again.
 
-    :param callable ask: returns the iterator, whose first step asks for the job
-    :param int tries: how often
     :raises JobQueueFullError: if it was refused each time
     """
     for left in reversed(range(tries)):
@@ -224,9 +193,7 @@ def patiently(ask, tries=_TRIES):
 
 
 def insist(ask, tries=_TRIES):
-    """
-    Do the same as :func:`patiently` without the Nones, and sleep meanwhile.
-    """
+    """Do the same as :func:`patiently` without the Nones, and sleep meanwhile."""
     for part in patiently(ask, tries):
         if part is None:
             time.sleep(0.01)
@@ -235,9 +202,7 @@ def insist(ask, tries=_TRIES):
 
 
 def persist(ask, *args, **kwargs):
-    """
-    Return what ``ask`` returns; while its job is refused, ask again.
-    """
+    """Return what ``ask`` returns; while its job is refused, ask again."""
     (ret,) = insist(lambda: [ask(*args, **kwargs)])
     return ret
 
@@ -290,8 +255,7 @@ class Later:
         self._pid = None
 
     def ask(self, client, *args, **kwargs):
-        """
-        Ask for a job as ``LocalClient.cmd_async`` does.
+        """Ask for a job as ``LocalClient.cmd_async`` does.
 
         :raises JobQueueFullError: if it is refused for good, or too many wait
         """
@@ -333,9 +297,7 @@ class Later:
                     return
 
     def lose(self):
-        """
-        Say which jobs the end of the process loses.
-        """
+        """Say which jobs the end of the process loses."""
         for _, args, kwargs in self.jobs:
             log.error("The job %s %s ends with the process", args, kwargs)
 
@@ -344,20 +306,13 @@ class Later:
 later = Later()
 
 
-# ----------------------------------------------------------------------
 # Waiting
-# ----------------------------------------------------------------------
 
 
 def returns(client, jid, minions, timeout):
     """
-    Return what comes of a job that has to wait, for the methods of ``LocalClient`` that
-    read events in their own way.
-
-    :param LocalClient client: the client that has published it
-    :param minions: the ids of its minions
-    :param timeout: for how many seconds after it has gone out answers are waited for
-    :return: ``{minion: row}``, also of the minions that do not get the job
+    Return ``{minion: row}`` of a job that has to wait, for the methods of ``LocalClient``
+    that read events in their own way.
     """
     ret = {}
     for part in client.get_iter_returns(
@@ -368,8 +323,7 @@ def returns(client, jid, minions, timeout):
 
 
 class QueuedJob:
-    """
-    A job that had not gone out to all of its minions when the master answered.
+    """A job that had not gone out to all of its minions when the master answered.
 
     A batch publishes several times under one job id, and the events of all of these
     come to whichever part of it listens, so all parts share one of these objects.
@@ -385,17 +339,15 @@ class QueuedJob:
         self._tickets = set()
         # events that came before the master's answer, None after it
         self._early = []
-        # number of the publication: how many of its minions wait, until when that holds
+        # number of the publication: until when it is known to wait
         self._waiting = {}
 
     def add(self, state):
-        """
-        Take over what the master said in its answer to a publish request.
-        """
+        """Take over what the master said in its answer to a publish request."""
         # without one, nothing has been queued and no event is about it
         if state.get("ticket"):
             self._tickets.add(state["ticket"])
-        self.left_out.update(_sentences(state.get("excluded")))
+        self.left_out.update(sentences(state.get("excluded")))
         self._progress(state)
         early, self._early = self._early, None
         for raw in early or ():
@@ -403,28 +355,19 @@ class QueuedJob:
 
     @property
     def waits(self):
-        """
-        Whether minions are known to wait in the queue for their turn.
-        """
-        now = self.clock()
-        return any(until > now for _, until in self._waiting.values())
+        """Whether minions are known to wait in the queue for their turn."""
+        return max(self._waiting.values(), default=0) > self.clock()
 
     def _progress(self, data):
-        number, waiting = data.get("publication"), data.get("waiting", 0)
-        if waiting:
-            lease = data.get("lease", CALLER_SECONDS)
-            self._waiting[number] = (waiting, self.clock() + lease)
+        number = data.get("publication")
+        if data.get("waiting"):
+            self._waiting[number] = self.clock() + CALLER_SECONDS
         else:
             self._waiting.pop(number, None)
         self.reason = data.get("reason", "")
 
     def handle(self, raw):
-        """
-        Take over an event, if it is one of the job handler.
-
-        :param dict raw: an event
-        :return: whether it was
-        """
+        """Take over an event of the job handler, and return whether it was one."""
         found = QUEUE_TAG.match(raw["tag"])
         if found is None or found.group(1) != self.jid:
             return False
@@ -436,38 +379,31 @@ class QueuedJob:
         elif not isinstance(ticket, str) or not self._is_own(ticket):
             log.debug("An event that the job handler did not fire: %s", raw["tag"])
         elif kind == "excluded":
-            self.left_out.update(_sentences(data.get("excluded")))
+            self.left_out.update(sentences(data.get("excluded")))
         elif kind == "discarded":
             self._progress({**data, "waiting": 0})
             targets = data.get("targets")
             if isinstance(targets, list):
                 reasons = dict.fromkeys(targets, data.get("sentence"))
-                self.left_out.update(_sentences(reasons))
+                self.left_out.update(sentences(reasons))
         else:
             self._progress(data)
         return True
 
     def _is_own(self, ticket):
-        """
-        Return whether the job handler gave this ticket to a publication of the job.
-        """
+        # in a time that tells nothing of them
         ticket = ticket.encode("utf-8", "surrogatepass")
         return any(hmac.compare_digest(own.encode(), ticket) for own in self._tickets)
 
     def notice(self):
-        """
-        Return a sentence for people.
-        """
+        """Return a sentence for people."""
         why = f": {self.reason}" if self.reason else ""
         return f"Job {self.jid} waits in the master's queue{why}."
 
     async def timed_out(self, minions, seconds):
         """
-        Return when a job has gone out to all of its minions, and these have had their
-        time. Minions that won't get it count as done.
-
-        :param dict minions: whether each minion is done
-        :param seconds: how much time they have
+        Return when a job has gone out to all of its minions, and these had so many seconds.
+        ``minions`` says of each whether it is done, as are those that won't get it.
         """
         while True:
             minions.update(dict.fromkeys(minions.keys() & self.left_out.keys(), True))
@@ -480,11 +416,8 @@ class QueuedJob:
 
 class Wait:
     """
-    The wait for the answers of some minions to a job. If the job does not wait itself,
-    nothing here does anything.
-
-    :param QueuedJob queued: the job, or None
-    :param minions: the minions
+    The wait for the answers of some minions to a job. If ``queued`` is None, the job does
+    not wait itself, and nothing here does anything.
     """
 
     def __init__(self, queued, minions):
@@ -493,18 +426,13 @@ class Wait:
         self._found = 0
 
     def handle(self, raw):
-        """
-        Do what :meth:`QueuedJob.handle` does.
-        """
+        """Do what :meth:`QueuedJob.handle` does."""
         return self.queued is not None and self.queued.handle(raw)
 
     def moves(self, found):
         """
-        Return whether the job makes progress: minions wait for their turn, or more
-        have answered than the last time. So minions are not late as long as answers
-        keep coming; asking them what they run would only slow these down.
-
-        :param int found: how many minions have answered
+        Return whether the job makes progress: minions wait for their turn, or more than
+        the last time have answered. Asking minions what they run would only slow that down.
         """
         if self.queued is None:
             return False
@@ -513,19 +441,14 @@ class Wait:
         return more or self.queued.waits
 
     def drop(self, minions):
-        """
-        Take the minions that do not get the job out of those that are waited for.
-        """
+        """Take the minions that do not get the job out of those that are waited for."""
         if self.queued is not None:
             minions.difference_update(self.queued.left_out)
 
     def rest(self, client, found, minions):
         """
-        Yield what has not come as an event: a wait this long may have cost the
-        connection to the event bus, and minions that did not get the job say nothing.
-
-        :param set found: the minions that have answered
-        :param set minions: the minions that are waited for
+        Yield what has not come as an event: a wait this long may have cost the connection
+        to the event bus, and minions that did not get the job say nothing.
         """
         if self.queued is None:
             return
@@ -542,12 +465,10 @@ class Wait:
             yield {id_: row}
 
 
-# ----------------------------------------------------------------------
 # Batches
-# ----------------------------------------------------------------------
 
 
-def part(client, others, *args, **kwargs):
+def ask_part(client, others, *args, **kwargs):
     """
     Return what ``LocalClient.cmd_iter_no_block`` returns, for a part of a batch. If other
     parts have executed, it is asked for again when it is refused.
@@ -556,26 +477,6 @@ def part(client, others, *args, **kwargs):
     if others and salt.job_handler.enabled(client.opts):
         return patiently(ask)
     return ask()
-
-
-def untrack(minion_tracker, queue, minion_id):
-    """
-    Take a minion that has returned off the list of those that an iterator waits for.
-
-    All iterators of a batch read the events of one job from one bus, so the return
-    may have come to another iterator than the one that waits for it. An iterator
-    that waits for nobody any more is not asked again.
-
-    :return: whether any iterator waited for the minion
-    """
-    for iterator in (queue, *minion_tracker):
-        tracked = minion_tracker[iterator]
-        if minion_id in tracked["minions"]:
-            tracked["minions"].remove(minion_id)
-            if not tracked["minions"] and iterator is not queue:
-                tracked["active"] = False
-            return True
-    return False
 
 
 def renew(opts, state, minion_tracker, now):
@@ -607,7 +508,6 @@ class Parts:
     The job handler is asked how far they are, and its events are not believed. What was
     refused is kept in the state of the batch, as the master may be started again.
 
-    :param dict opts: the master's options
     :param callable publish: publishes a part, given the state of its batch and its minions
     """
 
@@ -619,22 +519,18 @@ class Parts:
         self._known = {}
 
     def forget(self, jid):
-        """
-        A batch has ended, or a part of it was published: what is known is old.
-        """
+        """A batch has ended, or a part of it was published: what is known is old."""
         self._known.pop(jid, None)
 
     def refused(self, state, minions, exc):
-        """
-        A part of a batch was refused.
-        """
+        """A part of a batch was refused."""
         log.warning("The next part of batch %s waits: %s", state["jid"], exc)
         if exc.retry_after:
             row = [list(minions), self._now + exc.retry_after]
             state.setdefault("refused", []).append(row)
         else:
             reason = str(exc).partition(". Nothing was sent")[0]
-            left_out = _sentences(dict.fromkeys(minions, reason))
+            left_out = sentences(dict.fromkeys(minions, reason))
             state.setdefault("left_out", {}).update(left_out)
 
     def step(self, jid, state, new_returns, now):
@@ -650,16 +546,16 @@ class Parts:
                 state.setdefault("refused", []).append([minions, until])
             elif minions:
                 self.publish(state, minions)
-        sentences = dict(state.get("left_out") or {})
+        left_out = dict(state.get("left_out") or {})
         if salt.job_handler.enabled(self.opts):
-            if self._waits(jid, sentences, now):
+            if self._waits(jid, left_out, now):
                 # nobody is late who has not been sent the job yet
                 _renew(state, state["active"], now)
-            if sentences:
-                state["left_out"] = sentences
-        return {**_rows(sentences, state["active"]), **new_returns}
+            if left_out:
+                state["left_out"] = left_out
+        return {**_rows(left_out, state["active"]), **new_returns}
 
-    def _waits(self, jid, sentences, now):
+    def _waits(self, jid, left_out, now):
         # the command line has no use for it
         import salt.job_handler.control  # pylint: disable=import-outside-toplevel
 
@@ -676,21 +572,38 @@ class Parts:
                 waits = now - since < CALLER_SECONDS
             else:
                 waits, since = bool(reply["waiting"]), None
-                sentences.update(_sentences(reply["left_out"]))
+                left_out.update(sentences(reply["left_out"]))
             self._known[jid] = (now, waits, since)
         return waits
 
 
 def about(opts, jid):
+    """Return ``Queued`` if a job waits: for how many minions, for how long and why; and
+    ``LeftOut`` if minions did not get it, each with the sentence that says why.
     """
-    Return what :func:`salt.job_handler.control.job` does, for a batch also the minions
-    whose part was refused.
-    """
-    # the command line has no use for it
+    # the command line has no use for them
     import salt.job_handler.control  # pylint: disable=import-outside-toplevel
+    import salt.job_handler.store  # pylint: disable=import-outside-toplevel
 
-    ret = salt.job_handler.control.job(opts, jid)
+    ret, jid = {}, str(jid)
+    if not salt.job_handler.enabled(opts):
+        reply = {"left_out": salt.job_handler.store.left_out(opts, jid)}
+    else:
+        try:
+            reply = salt.job_handler.control.ask_sync(opts, {"cmd": "show", "jid": jid})
+        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            log.warning("What waits in the master's queue is missing here: %s", exc)
+            reply = {}
+    if reply.get("waiting"):
+        # a batch waits with several publications under one job id
+        ret["Queued"] = {
+            "Minions": sum(line["waiting"] for line in reply["waiting"]),
+            "Seconds": reply["waiting"][0]["waited"],
+            "Reason": reply["waiting"][0]["reason"],
+        }
+    # of a batch, also those whose part was refused
     state = salt.utils.batch_state.read_batch_state(jid, opts) or {}
-    if state.get("left_out"):
-        ret["LeftOut"] = {**state["left_out"], **ret.get("LeftOut", {})}
+    gone = {**state.get("left_out", {}), **sentences(reply.get("left_out"))}
+    if gone:
+        ret["LeftOut"] = gone
     return ret

@@ -41,7 +41,6 @@ DEFAULTS = {
     ],
     "long_running": 60,
     "reconcile_interval": 15,
-    "reconcile_rate": 100,
     "rules": [],
     "operators": [],
 }
@@ -62,7 +61,6 @@ _SECONDS = (is_number, "write seconds above 0.")
 _KINDS = {
     "max_queue_size": _COUNT,
     "max_queue_bytes": _COUNT,
-    "reconcile_rate": _COUNT,
     "max_queue_age": _SECONDS,
     "long_running": _SECONDS,
     "reconcile_interval": _SECONDS,
@@ -75,25 +73,12 @@ _KINDS = {
 
 
 def settings(opts):
-    """
-    Return the section ``rate_limiting`` with its defaults.
-
-    :param dict opts: the master's options
-    """
+    """Return the section ``rate_limiting`` with its defaults."""
     return {**DEFAULTS, **salt.job_criteria.given(opts.get("rate_limiting") or {})}
 
 
-def public(section):
-    """
-    Return the settings without those that hold a password.
-    """
-    return {name: value for name, value in section.items() if name != "postgresql"}
-
-
 def criteria_name(section):
-    """
-    Return the name of the criteria module. It may be written with ``.py``.
-    """
+    """Return the name of the criteria module. It may be written with ``.py``."""
     name = section["criteria"]
     return name[:-3] if name.endswith(".py") else name
 
@@ -109,9 +94,7 @@ def load_criteria(opts, section, leases):
 
 
 def errors(opts):
-    """
-    Return a list of sentences, one for each thing that is wrong with the section.
-    """
+    """Return a list of sentences, one for each thing that is wrong with the section."""
     section = opts.get("rate_limiting")
     if not section:
         return []
@@ -137,31 +120,18 @@ def _errors(opts, section):
 
 
 def _criteria_errors(opts, section):
-    """
-    Return what is wrong with the criteria module or with its own settings.
-    """
+    """Return what is wrong with the criteria module or with its own settings."""
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
     function = f"{name}.criteria"
     if function not in loader:
-        path = (loader.file_mapping.get(name) or [""])[0]
-        if path:
-            why = loader.missing_modules.get(name, "it has no function criteria")
-            if name in loader.missing_modules and not isinstance(why, BaseException):
-                why = loader.missing_fun_string(function)
-            why = str(why).rstrip(".")
-            return [f"the criteria module {name} can't be loaded: {why}; see {path}."]
-        for folder in _site(opts):
-            unsafe = _unsafe(opts, folder)
-            names = [entry.partition(".")[0] for entry in os.listdir(folder)]
-            if unsafe is not None and name in names:
-                return [
-                    f"{unsafe}; until then the criteria module {name} is not loaded."
-                ]
         known = sorted(key.split(".")[0] for key in loader if key.endswith(".criteria"))
         return [
-            "criteria is {!r}: there is no such module with a function criteria; there"
-            " are {}.".format(section["criteria"], ", ".join(known))
+            "criteria is {!r}: {}; there are {}.".format(
+                section["criteria"],
+                loader.missing_fun_string(function).rstrip("."),
+                ", ".join(known),
+            )
         ]
     section = settings(opts)
     try:
@@ -171,19 +141,12 @@ def _criteria_errors(opts, section):
         options = cls.options
     except Exception as exc:  # pylint: disable=broad-except
         return [f"the criteria module {name} does not take its settings: {exc}."]
-    for key in sorted(set(section) - set(DEFAULTS) - set(options) - {"criteria"}):
-        ret.append(
-            "{} is not an option of the job handler or of {}; there are {}.".format(
-                key, name, ", ".join(sorted({*DEFAULTS, *options}))
-            )
-        )
-    return ret
+    names = {*DEFAULTS, *options, "criteria"}
+    return ret + list(salt.job_criteria.unknown(section, names))
 
 
 def _site(opts):
-    """
-    Return the folders in which a site may have criteria modules of its own.
-    """
+    """Return the folders in which a site may have criteria modules of its own."""
     ret = [*(opts.get("job_criteria_dirs") or ())]
     parents = [*(opts.get("module_dirs") or ())]
     if opts.get("extension_modules"):
@@ -231,12 +194,7 @@ def _unsafe(opts, folder):
 
 
 def trusted(opts, folders):
-    """
-    Return those of the folders of criteria modules from which they are loaded.
-
-    :param dict opts: the master's options
-    :param list folders: all of them, those of Salt and of its extensions too
-    """
+    """Return those of all folders of criteria modules from which they are loaded."""
     site = _site(opts)
     ret = []
     for folder in folders:

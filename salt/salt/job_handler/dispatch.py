@@ -6,16 +6,16 @@ it is out any more. The only place that publishes.
 import asyncio
 import collections
 import contextlib
+import itertools
 import logging
 
 import salt.channel.server
 import salt.job_handler.client
 import salt.job_handler.handover
-import salt.job_handler.queue
-import salt.job_handler.store
 import salt.utils.event
 from salt.defaults import DEFAULT_TARGET_DELIM
-from salt.job_handler.queue import GONE, Discard
+from salt.job_handler.queue import CANCELLED, GONE, SENTENCES, Discard, Job
+from salt.job_handler.store import UNAVAILABLE, TakenError
 from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
@@ -37,24 +37,27 @@ RECONNECT_SECONDS = (30, 3)
 #: seconds old. Later its minions may have been started again, and would not recognise it.
 RESEND_SECONDS = 60
 
-#: In each step so many callers are looked after.
+#: In each step at most so many callers are looked after; each gets to know every so many
+#: seconds that its job waits.
 CALLERS = 500
+CALLER_SECONDS = 20
 
 #: An event names at most so many minions: the bus trims what is too large.
 NAMED = 5000
 
+#: So many characters a target has at most, if it names who does not get the job.
+EXCLUDED = 100000
+
 
 def narrow(load, minions, excluded=()):
     """
-    Return the load that reaches only these minions of a job.
-
-    :param dict load: the load for all minions of the job
-    :param excluded: its other minions, if that is all who do not get it now
-    :return: a copy with a list as its target, or ``* and not L@...`` where that is
-        shorter: a list of nearly all minions is too large for the bus
+    Return a copy of the load that reaches only these minions of a job: with a list as
+    its target, or ``* and not L@...`` if only the ``excluded`` do not get it and that
+    is shorter, as a list of nearly all minions is too large for the bus.
     """
     whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
-    if excluded and whole and sum(map(len, excluded)) < sum(map(len, minions)):
+    length = sum(map(len, excluded))
+    if excluded and whole and length < min(EXCLUDED, sum(map(len, minions))):
         if not any(set(" \t\r\n(),") & set(minion) for minion in excluded):
             tgt = "* and not L@{}".format(",".join(sorted(excluded)))
             return {**load, "tgt": tgt, "tgt_type": "compound"}
@@ -65,19 +68,13 @@ def narrow(load, minions, excluded=()):
 
 
 def _parts(reasons):
-    """
-    Return a dictionary by minion in parts that events can carry.
-    """
+    """Return a dictionary by minion in parts that events can carry."""
     items = list(reasons.items())
     return [dict(items[at : at + NAMED]) for at in range(0, len(items), NAMED)]
 
 
 class Bus:
-    """
-    The event bus and the publisher of the master.
-
-    :param dict opts: the master's options
-    """
+    """The event bus and the publisher of the master."""
 
     def __init__(self, opts):
         self.opts = opts
@@ -85,9 +82,7 @@ class Bus:
         self.channels = []
 
     async def connect(self):
-        """
-        Connect to both.
-        """
+        """Connect to both."""
         self.event = salt.utils.event.get_master_event(
             self.opts,
             self.opts["sock_dir"],
@@ -99,25 +94,28 @@ class Bus:
 
     async def publish(self, load, minions=None):
         """
-        Publish a load as ``ClearFuncs.publish`` would.
-
-        :param list minions: the ids of its minions, which other masters of a cluster
-            can't always tell from its target
+        Publish a load as ``ClearFuncs.publish`` would. Other masters of a cluster can't
+        always tell from its target which minions it is for.
         """
-        data = dict(load)
-        if minions is not None and self.opts.get("cluster_id"):
-            data["minions"] = minions
-        await self.event.fire_event_async(
-            data, salt.utils.event.tagify([load["jid"], "publish"], "job")
-        )
-        await asyncio.gather(
-            *[channel.publish(dict(load)) for channel in self.channels]
-        )
+        loads, more = [load], {}
+        if self.opts.get("cluster_id"):
+            if isinstance(load["tgt"], list):
+                # the other masters publish what the event says
+                loads = [
+                    {**load, "tgt": load["tgt"][at : at + NAMED]}
+                    for at in range(0, len(load["tgt"]), NAMED)
+                ]
+            elif minions is not None:
+                more = {"minions": minions}
+        for each in loads:
+            tag = salt.utils.event.tagify([load["jid"], "publish"], "job")
+            await self.event.fire_event_async({**each, **more}, tag)
+            await asyncio.gather(
+                *[channel.publish(dict(each)) for channel in self.channels]
+            )
 
     async def fire(self, job, kind, data):
-        """
-        Fire the event ``salt/job/<jid>/<kind>``.
-        """
+        """Fire the event ``salt/job/<jid>/<kind>``."""
         try:
             await self.event.fire_event_async(
                 {"jid": job.jid, "fun": job.fun, "ticket": job.ticket, **data},
@@ -128,9 +126,7 @@ class Bus:
 
 
 class Dispatcher:
-    """
-    :param dict opts: the master's options
-    :param Bus bus: publishes
+    """:param Bus bus: publishes
     :param Queue queue: decides
     :param Store store: remembers
     :param Report report: describes jobs
@@ -159,31 +155,29 @@ class Dispatcher:
         self._unsent = []
         # jobs with waves in the store
         self._open = set()
-        # {number: (job, when its caller was told last)}
+        # {number of a job: when its caller was told last}, the next to look after first
         self._callers = collections.OrderedDict()
 
     def has(self, jid):
-        """
-        Return whether waves of a job are in the store.
-        """
+        """Return whether waves of a job are in the store."""
         return jid in self._open
 
-    # ------------------------------------------------------------------
     # After a restart
-    # ------------------------------------------------------------------
 
     def recover(self, wait):
         """
-        Take over what is in the store. Nothing is published before this.
-
-        :param int wait: how many seconds minions need to find the master, 0 if they have
+        Take over what is in the store. Nothing is published before this, and what waits
+        not before minions had so many seconds to find the master.
         """
         now = self.clock()
         sent = collections.Counter()
-        for row, info in self.store.waves():
+        for row, known in self.store.waves():
+            _, seq, jid, *_, minions, _ = row
             self._recover_wave(row, now)
-            sent[row[1]] += len(row[7])
-            self.queue.count_again(row[2], info, row[7])
+            sent[seq] += len(minions)
+            if known is not None:
+                fun, user = known
+                self._adopt(Job(seq, jid, fun, 0, user=user, minions=minions))
         self.store.keep_lead()
         running = set(self.store.values("jid", "running"))
         self.store.progress((), (), running - self._open)
@@ -234,16 +228,19 @@ class Dispatcher:
             )
 
     def take_direct(self):
-        """
-        Give leases to the minions of jobs that workers have published themselves.
-        """
+        """Give leases to the minions of jobs that workers have published themselves."""
         for row in self.store.jobs("direct"):
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
-            self.queue.adopt(job)
+            self._adopt(job)
             self.store.wave(job, minions, {}, (), True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock())
             self._open.add(job.jid)
+
+    def _adopt(self, job):
+        """Let a job that runs count for rules and for estimates."""
+        self.queue.adopt(job)
+        self.report.estimate.dispatched(job.jid, job.functions)
 
     def _set_unsent(self, rows):
         self._unsent = rows
@@ -251,12 +248,10 @@ class Dispatcher:
         self.leases.set_unsent(pairs, self.clock())
 
     async def _publish_unsent(self):
-        """
-        Publish what may not have been published, under the same job ids.
-        """
+        """Publish what may not have been published, under the same job ids."""
         if self.queue.pausing(self.clock()) or self.clock() < self.connected_at:
             return
-        while self._unsent and self.queue.held_until is None:
+        while self._unsent and not self.queue.is_held(self.clock()):
             wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
             # a transaction makes sure that this master still leads
@@ -266,53 +261,55 @@ class Dispatcher:
                 if not whole or len(owing) < len(minions):
                     load = narrow(load, owing)
                 log.info("Publishing job %s, which may not have been sent", jid)
-                try:
-                    await self.bus.publish(load, owing)
-                except Exception:  # pylint: disable=broad-except
-                    log.exception("Job %s could not be published", jid)
+                if not await self._published(jid, load, owing):
                     self.queue.hold(self.clock())
                     return
             self._flying[wave] = jid, self.clock()
             self._set_unsent(self._unsent[1:])
 
-    # ------------------------------------------------------------------
+    async def _published(self, jid, load, minions):
+        """Publish a wave that is written down, and return whether that worked."""
+        try:
+            await self.bus.publish(load, minions)
+        except Exception:  # pylint: disable=broad-except
+            log.exception("Job %s could not be published, and is tried again", jid)
+            return False
+        return True
+
     # Jobs come
-    # ------------------------------------------------------------------
 
     def _job(self, row):
         seq, jid, user, size, at, count, waves, info = row
-        fun, timeout = info.pop("fun"), info.pop("timeout")
+        timeout = info.pop("timeout")
         if timeout is not None:
             # there is time for a first decision
             info["deadline"] = at + max(1, timeout)
-        return salt.job_handler.queue.Job(
-            seq, jid, fun, count, user=user, size=size, queued=at, waves=waves, **info
+        return Job(
+            seq, jid, count=count, user=user, size=size, queued=at, waves=waves, **info
         )
 
     def take_over(self, seqs):
         """
-        Take over jobs that workers have handed over.
-
-        :param seqs: their numbers
-        :return: ``{number: job}`` of those that were not known
+        Take over the jobs with these numbers, which workers have handed over, and
+        return those that were not known.
         """
-        jobs = {}
-        new = [seq for seq in seqs if self.queue.get(seq) is None]
-        for row in self.store.jobs("queued", new) if new else ():
-            job = jobs[row[0]] = self._job(row)
-            self.queue.counters["submitted"] += 1
-            if not job.sync:
-                # a caller that waits prefers the answers of those who have connected
-                job.not_before = self.connected_at
-            self.queue.put(job)
+        jobs = []
+        for seq in sorted(seq for seq in seqs if self.queue.get(seq) is None):
+            for row in self.store.jobs("queued", seq):
+                if self.store.shared:
+                    # the clock of that master may be late, as its machine stood still
+                    row = (*row[:4], self.clock(), *row[5:])
+                job = self._job(row)
+                jobs.append(job)
+                self.queue.counters["submitted"] += 1
+                if not job.sync:
+                    # a caller that waits prefers the answers of those who have connected
+                    job.not_before = self.connected_at
+                self.queue.put(job)
         return jobs
 
     async def submitted(self, seq, jid):
-        """
-        A worker has handed a job over.
-
-        :return: how far it is
-        """
+        """Return how far a job is that a worker has handed over."""
         self.take_over([seq])
         job = self.queue.get(seq)
         if job is None:
@@ -344,28 +341,23 @@ class Dispatcher:
             await self.bus.fire(job, "queued", self.report.progress(job))
             self._follow(job)
 
-    # ------------------------------------------------------------------
     # Publishing
-    # ------------------------------------------------------------------
 
     async def run(self):
-        """
-        Publish for ever.
-        """
+        """Publish for ever."""
         while True:
             await self._wake.wait()
             try:
                 await self.pump()
-            except salt.job_handler.store.UNAVAILABLE:
+            except UNAVAILABLE:
                 log.exception("The job handler's queue can't be read or written")
                 self.queue.hold(self.clock())
                 await asyncio.sleep(1)
 
     async def pump(self, patience=None):
         """
-        Do what is to be done now, or leave it to whoever is at it already.
-
-        :param float patience: how long to wait for that, in seconds
+        Do what is to be done now, or leave it to whoever has been at it for
+        ``patience`` seconds.
         """
         try:
             await asyncio.wait_for(self.lock.acquire(), patience)
@@ -393,9 +385,7 @@ class Dispatcher:
 
     @contextlib.asynccontextmanager
     async def ahead(self):
-        """
-        Publish, or cancel, between two publications of the queue.
-        """
+        """Publish, or cancel, between two publications of the queue."""
         self._hurry += 1
         try:
             await self.lock.acquire()
@@ -408,9 +398,8 @@ class Dispatcher:
 
     async def do(self, action):
         """
-        Carry out an action of the queue.
-
-        :return: whether that worked; if not, the job waits again
+        Carry out an action of the queue, and return whether that worked; if not, the
+        job waits again.
         """
         if isinstance(action, Discard):
             return await self._discard(action)
@@ -427,21 +416,17 @@ class Dispatcher:
         if not self._written(action, write):
             return False
         self._open.add(job.jid)
-        if excluded:
-            job.left_out.update(excluded)
-            for part in _parts(excluded):
-                await self.bus.fire(job, "excluded", {"excluded": part})
+        self.report.estimate.dispatched(job.jid, job.functions)
+        job.left_out.update(excluded)
+        for part in _parts(excluded):
+            await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
             if not whole:
                 load = narrow(load, minions, excluded if once else ())
-            try:
-                await self.bus.publish(load, minions)
-            except Exception:  # pylint: disable=broad-except
-                log.exception("Job %s could not be published", job.jid)
+            if not await self._published(job.jid, load, minions):
                 return self._failed(action, wave, whole)
             self._flying[wave] = job.jid, self.clock()
         if not action.rest:
-            self._callers.pop(job.seq, None)
             self.report.count("dispatched", job, self.clock())
         if job.notified or action.rest:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
@@ -449,22 +434,19 @@ class Dispatcher:
 
     def _written(self, action, write):
         """
-        Write an action down, after which it holds.
-
-        :param callable write: writes it
-        :return: whether that worked
+        Write an action down by calling ``write``, after which it holds, and return
+        whether that worked.
         """
         job = action.job
         try:
             write()
-        except salt.job_handler.store.TakenError as exc:
+        except TakenError as exc:
             log.info("%s", exc)
             # a step may have been faster
             if job in self.queue:
                 self.queue.remove(job)
-            self._callers.pop(job.seq, None)
             return False
-        except salt.job_handler.store.UNAVAILABLE:
+        except UNAVAILABLE:
             # the disk may be full: what is not written down is not published
             log.exception("Job %s could not be written down, and waits", job.jid)
             self.queue.hold(self.clock())
@@ -473,17 +455,14 @@ class Dispatcher:
         return True
 
     def _failed(self, action, wave, whole):
-        """
-        Put the minions of a wave that could not be published back into the queue.
-        """
+        """Put the minions of a wave that could not be published back into the queue."""
         job = action.job
         try:
             self.store.failed(wave, job.seq, *self.queue.without(action))
-        except salt.job_handler.store.UNAVAILABLE:
+        except UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
             row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
-            row += (action.minions, action.minions)
-            self._set_unsent([*self._unsent, row])
+            self._set_unsent([*self._unsent, (*row, action.minions, action.minions)])
             self.queue.hold(self.clock())
             return True
         self.queue.undo(action, self.clock())
@@ -493,10 +472,9 @@ class Dispatcher:
         job = action.job
         if job.minions is None:
             job.minions = self.store.ids_of(job.seq)
-        sentence = salt.job_handler.queue.SENTENCES.get(action.reason, job.reason)
-        state = "discarded"
-        if action.reason == salt.job_handler.queue.CANCELLED:
-            state = "cancelled"
+        sentence = SENTENCES.get(action.reason, job.reason)
+        cancelled = action.reason == CANCELLED
+        state = "cancelled" if cancelled else "discarded"
         left_out = dict.fromkeys(job.minions, sentence)
 
         def write():
@@ -504,7 +482,6 @@ class Dispatcher:
 
         if not self._written(action, write):
             return False
-        self._callers.pop(job.seq, None)
         self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)
         data.update(reason=action.reason, sentence=sentence)
@@ -514,10 +491,8 @@ class Dispatcher:
 
     async def cancel(self, jid, minions):
         """
-        Take a job out of the queue.
-
-        :param set minions: for these minions, or None for all
-        :return: how many do not get it
+        Take a job out of the queue, for a set of minions or for all, and return how
+        many do not get it.
         """
         count = 0
         async with self.ahead():
@@ -539,14 +514,10 @@ class Dispatcher:
         self.wake()
         return count
 
-    # ------------------------------------------------------------------
     # From time to time
-    # ------------------------------------------------------------------
 
     async def tick(self):
-        """
-        Write down what has ended, and look after callers.
-        """
+        """Write down what has ended, and look after callers."""
         now = self.clock()
         if self.store.replaced():
             raise SystemExit("The database of the job handler was replaced")
@@ -556,12 +527,15 @@ class Dispatcher:
         for job in set(self.queue).difference(map(self.queue.get, waiting)):
             # a worker has published it
             self.queue.remove(job)
-            self._callers.pop(job.seq, None)
-        for job in new.values():
+        for job in new:
             if job in self.queue:
                 await self._notify(job)
                 self.wake()
         self.take_direct()
+        for action in self.queue.overdue(now):
+            async with self.ahead():
+                if action.job in self.queue and not await self.do(action):
+                    break
         self._write_progress(now)
         await self._look_after_callers(now)
 
@@ -583,21 +557,14 @@ class Dispatcher:
 
     def _follow(self, job):
         if job.sync:
-            self._callers[job.seq] = (job, self.clock())
-
-    def interval(self):
-        """
-        Return how often a caller gets to know that its job waits, in seconds.
-        """
-        return max(4, len(self._callers) / 100)
+            self._callers[job.seq] = self.clock()
 
     async def _look_after_callers(self, now):
-        """
-        Tell callers that their jobs wait, and end the jobs whose callers have gone.
-        """
-        for _ in range(min(len(self._callers), CALLERS)):
-            seq, (job, at) = self._callers.popitem(last=False)
-            if job not in self.queue:
+        """Tell callers that their jobs wait, and end the jobs whose callers have gone."""
+        for seq, at in list(itertools.islice(self._callers.items(), CALLERS)):
+            self._callers.pop(seq, None)
+            job = self.queue.get(seq)
+            if job is None:
                 continue
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
                 async with self.ahead():
@@ -605,28 +572,20 @@ class Dispatcher:
                         await self.do(Discard(job, GONE))
                 continue
             # not just before it is discarded: rest_tornado hears one event at a time
-            if now - at >= self.interval() and job.deadline > now + 1:
+            if now - at >= CALLER_SECONDS and job.deadline > now + 1:
                 at = now
                 await self.bus.fire(job, "queued", self.report.progress(job))
-            self._callers[seq] = (job, at)
+            self._callers[seq] = at
 
     def keep_orders(self):
-        """
-        Write down what administrators have said.
-        """
-        self.store.put_meta(
-            "pauses",
-            {
-                "rules": self.queue.rules.pauses,
-                "orders": list(self.queue.orders.items()),
-            },
-        )
+        """Write down what administrators have said."""
+        orders = list(self.queue.orders.items())
+        pauses = {"rules": self.queue.rules.pauses, "orders": orders}
+        self.store.put_meta("pauses", pauses)
         self.wake()
 
     def recover_orders(self):
-        """
-        Take over what administrators have said.
-        """
+        """Take over what administrators have said."""
         kept = self.store.get_meta("pauses")
         if kept:
             rules = self.queue.rules
@@ -640,9 +599,7 @@ class Dispatcher:
                 self.queue.orders[jid] = (*order, None)[:3]
 
     async def resolve_rules(self):
-        """
-        Look up the minions of the rules' targets, in a thread.
-        """
+        """Look up the minions of the rules' targets, in a thread."""
         rules = self.queue.rules
         if rules.targets:
             loop = asyncio.get_running_loop()

@@ -7,10 +7,10 @@ at that moment. The job handler only gets to know of it, and says how far the jo
 """
 
 import asyncio
-import collections
 import fnmatch
 import logging
 import os
+import time
 import uuid
 
 import salt.job_handler
@@ -22,7 +22,9 @@ import salt.job_handler.postgres
 import salt.job_handler.store
 import salt.payload
 import salt.utils.resource_registry
+from salt.job_handler.control import JobHandlerUnavailable
 from salt.job_handler.leases import UNKNOWN
+from salt.job_handler.store import ERRORS, UNAVAILABLE, DamageError, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +34,10 @@ ANSWER_SECONDS = 1
 #: How long a second try of a publish request waits for the first one's job id.
 TWIN_SECONDS = 10
 
-#: A job may take so many bytes, without the ids of its minions.
+#: A caller that was refused comes back after so many seconds, or up to twice as many.
+RETRY_SECONDS = 10
+
+#: The target and the arguments of a job may take so many bytes.
 JOB_BYTES = 8 * 1024 * 1024
 
 #: The functions that end a job on minions: what waits of it for these minions ends too.
@@ -40,23 +45,26 @@ KILLS = ("saltutil.kill_job", "saltutil.term_job")
 
 #: What a database that can't be used raises.
 _UNUSABLE = (
-    salt.job_handler.store.StoreError,
-    salt.job_handler.store.DamageError,
+    StoreError,
+    DamageError,
     OSError,
     # a text that can't be stored
     ValueError,
-    *salt.job_handler.store.ERRORS,
+    *ERRORS,
 )
 
 # {process: store}, as a connection must not be used after a fork
 _stores = {}
 
+#: After the database could not be reached, a worker leaves it alone for so many times as
+#: long as that took.
+RECONNECT_TIMES = 4
+
+# {process: (until when it is left alone, what happened)}
+_failures = {}
+
 # the settings that were read again, as this process knew them last
 _sections = {}
-
-# {fail_mode: publish requests that the job handler did not answer}, which the store does
-# not know yet
-_uncounted = collections.Counter()
 
 
 def _store(opts):
@@ -65,17 +73,25 @@ def _store(opts):
     # a damaged database is put aside, and what is written there is lost
     if store is None or store.replaced():
         _stores.clear()
-        store = _stores[key] = salt.job_handler.postgres.connect(opts)
+        store = _stores[key] = _connect(opts, key)
     return store
 
 
-def exempt(section, fun):
-    """
-    Return whether a function is published without asking the job handler.
+def _connect(opts, key):
+    begin = time.monotonic()
+    until, failure = _failures.get(key, (begin, None))
+    if begin < until:
+        raise failure.with_traceback(None)
+    try:
+        return salt.job_handler.postgres.connect(opts)
+    except UNAVAILABLE as exc:
+        end = time.monotonic()
+        _failures[key] = end + RECONNECT_TIMES * (end - begin), exc
+        raise
 
-    :param dict section: the settings
-    :param fun: a function, or the list of functions of a compound command
-    """
+
+def exempt(section, fun):
+    """Return whether a function, or a list of them, is published at once."""
     functions = [fun] if isinstance(fun, str) else fun
     return bool(functions) and all(
         any(fnmatch.fnmatchcase(name, glob) for glob in section["exempt"])
@@ -85,12 +101,9 @@ def exempt(section, fun):
 
 def is_fixed(opts, minions):
     """
-    Return whether the target of a job must not change: on a master of masters, which does
-    not know all minions, and if any minion manages resources or is one, as how the target
-    is written says on which of them the job runs.
-
-    :param dict opts: the master's options
-    :param minions: the ids that the target matched
+    Return whether the target of a job must not change: on a master of masters, which
+    does not know all minions, and if any of the minions manages resources or is one, as
+    how the target is written says on which of them the job runs.
     """
     if opts.get("order_masters"):
         return True
@@ -109,9 +122,7 @@ def is_fixed(opts, minions):
 
 
 def _killed(clear_load):
-    """
-    Return the ids of the jobs that a command is about to end.
-    """
+    """Return the ids of the jobs that a command is about to end."""
     fun, args = clear_load["fun"], clear_load.get("arg") or ()
     calls = [(fun, args)] if isinstance(fun, str) else zip(fun, args)
     ret = []
@@ -127,9 +138,7 @@ def _killed(clear_load):
 
 
 def _section(opts):
-    """
-    Return the settings, which may have been read again since the master was started.
-    """
+    """Return the settings, which may have been read again since the master was started."""
     name = salt.job_handler.store.folder(opts)
     try:
         _sections[name] = _store(opts).get_meta("section")
@@ -141,54 +150,39 @@ def _section(opts):
 async def enter(
     opts, event, clear_load, request, minions=(), forced=False, auth_type="user"
 ):
-    """
-    Take a publish request that is authorised and has no job id yet.
+    """Take a publish request that is authorised and has no job id yet.
 
-    :param dict opts: the master's options
-    :param event: the master's event bus
-    :param dict clear_load: the publish request
     :param request: what the client says of itself, see :mod:`salt.job_handler.client`
     :param list minions: the ids of those it is for
     :param bool forced: publish it at once, whatever the limits are
-    :param str auth_type: how the user was authenticated
     :return: a :class:`Handover`, or None if the job handler has no part in this job
     """
     if not salt.job_handler.enabled(opts):
         return None
     section = _section(opts)
-    ret = Handover(opts, event, section, clear_load, minions)
-    for jid in _killed(clear_load):
-        await ret.cancel(jid)
-    at_once = exempt(section, clear_load["fun"])
-    if salt.job_handler.is_question(clear_load.get("jid") or "") and not (
-        # a syndic passes on what its master of masters asks
-        at_once
-        and clear_load["fun"] in ("saltutil.running", "saltutil.find_job")
-    ):
-        ret.refuse("Choose another job id: those that end in _0 are the job handler's.")
-        return ret
-    if at_once:
-        ret.direct = True
-        return ret if ret.cancelled else None
     user = clear_load["user"]
-    ret.privileged = auth_type == "user" and (
+    privileged = auth_type == "user" and (
         user in ("root", opts.get("user")) or user.startswith("sudo_")
     )
-    ret.read(request, forced)
+    ret = Handover(opts, event, section, clear_load, minions, privileged)
+    for jid in _killed(clear_load):
+        await ret.cancel(jid)
+    if exempt(section, clear_load["fun"]):
+        return None
+    ret.read(request if isinstance(request, dict) else {}, forced)
     await ret.reserve()
     return ret
 
 
 class Handover:
     """
-    One publish request.
+    One publish request, of root or the master's user if it is ``privileged``.
 
     :ivar dict answer: what to answer without publishing anything, or None
     :ivar bool direct: whether the worker publishes the job itself
-    :ivar bool privileged: whether root, or the master's user, asks
     """
 
-    def __init__(self, opts, event, section, clear_load, minions):
+    def __init__(self, opts, event, section, clear_load, minions, privileged):
         self.opts = opts
         self.event = event
         self.section = section
@@ -196,74 +190,55 @@ class Handover:
         self.fun = clear_load["fun"]
         self.target = clear_load.get("tgt")
         self.minions = minions
+        self.privileged = privileged
         self.size = sum(
             len(salt.payload.dumps(clear_load.get(name), use_bin_type=True))
             for name in ("tgt", "arg", "kwargs")
         )
-        self.answer = None
-        self.direct = self.privileged = False
-        self.cancelled = 0
-        self.key = None
-        self.seq = None
+        self.answer = self.key = self.seq = None
+        self.direct = False
         # whether something was written, and only the answer of the database was lost
         self.doubt = False
         self.info = {}
 
     def refuse(self, message, retry_after=0):
         """
-        Answer that the job is refused.
-
-        :param int retry_after: in how many seconds to try again; with 0 that is of no use
+        Answer that the job is refused, and may be tried again after so many seconds, or
+        that this is of no use.
         """
-        self.answer = {
-            "error": {
-                "name": salt.job_handler.client.REFUSED,
-                "message": message,
-                "retry_after": retry_after,
-            }
+        error = {
+            "name": salt.job_handler.REFUSED,
+            "message": message,
+            "retry_after": retry_after,
         }
+        self.answer = {"error": error}
 
     async def _ask(self, **request):
         return await salt.job_handler.control.ask(self.opts, request, ANSWER_SECONDS)
 
     async def cancel(self, jid):
-        """
-        Take what waits of a job for these minions out of the queue.
-        """
+        """Take what waits of a job for these minions out of the queue."""
         try:
             minions = list(self.minions)
             if self.opts.get("order_masters"):
                 # it does not know all minions, but it does know what "*" means
                 minions = [UNKNOWN] if self.target == "*" else []
             minions = salt.job_handler.store.pack(minions)
-            reply = await self._ask(cmd="cancel", jid=jid, minions=minions)
-        except salt.job_handler.control.JobHandlerUnavailable as exc:
+            await self._ask(cmd="cancel", jid=jid, minions=minions)
+        except JobHandlerUnavailable as exc:
             log.error("What waits of job %s was not taken back: %s", jid, exc)
-            return
-        self.cancelled += reply["cancelled"]
-
-    def complete(self, load):
-        """
-        Add to the answer for how many minions a job was taken out of the queue.
-        """
-        if self.cancelled:
-            load["job_handler"] = {"cancelled": self.cancelled}
-        return load
 
     def read(self, request, forced):
-        """
-        Take over what the client says of itself. It may say anything.
-        """
-        request = request if isinstance(request, dict) else {}
-        name = request.get("id")
+        """Take over what the client says of itself. It may say anything."""
+        name, timeout = request.get("id"), request.get("timeout")
         if isinstance(name, str) and 0 < len(name) <= 64 and name.isprintable():
             # one user must not learn of another one's jobs
             self.key = f"{self.user}\n{name}"
-        timeout, caller = request.get("timeout"), request.get("caller")
         sync = request.get("sync") is True and isinstance(timeout, (int, float))
         # a timeout that is not a number is not between two
-        sync = sync and (0 <= timeout <= 10**9)
+        sync = sync and 0 <= timeout <= 10**9
         extend = request.get("extend") is True or self.section["sync_wait"] == "extend"
+        caller = request.get("caller")
         pair = isinstance(caller, (list, tuple)) and [*map(type, caller)] == [int, int]
         # the job handler that decides may run on another machine
         pair = pair and self.section["store"] == "sqlite"
@@ -284,9 +259,7 @@ class Handover:
         }
 
     async def reserve(self):
-        """
-        Get a place in the queue, before anything is written or announced.
-        """
+        """Get a place in the queue, before anything is written or announced."""
         if self.size > JOB_BYTES:
             self.refuse(
                 f"The job takes {self.size} bytes, and the job handler takes at most"
@@ -294,31 +267,30 @@ class Handover:
                 " pillar."
             )
             return
-        rejects = any(rule["action"] == "reject" for rule in self.section["rules"])
-        if rejects or self.section["fail_mode"] == "closed":
-            # refused later, the job would be in the job cache
-            await self._check()
         until = asyncio.get_running_loop().time() + TWIN_SECONDS
-        while self.answer is None and not self.direct:
+        state, jid = self._reserve()
+        while state == "new" and asyncio.get_running_loop().time() < until:
+            # the first try of this request has no job id yet
+            await asyncio.sleep(0.1)
             state, jid = self._reserve()
-            if state == "new" and asyncio.get_running_loop().time() < until:
-                # the first try of this request has no job id yet
-                await asyncio.sleep(0.1)
-                continue
-            if state == "new":
-                # a further one would be a second job, in the job cache and for salt-ssh
-                self.refuse(
-                    "The same request is being served already: see with salt-run"
-                    " jobs.list_jobs whether its job runs before you send it again."
-                )
-            elif state is not None:
-                await self._repeat(state, jid)
-            return
+        if state == "new":
+            # a further one would be a second job, in the job cache and for salt-ssh
+            self.refuse(
+                "The same request is being served already: see with salt-run"
+                " jobs.list_jobs whether its job runs before you send it again."
+            )
+        elif state is not None:
+            await self._repeat(state, jid)
+        elif self.answer is None and not self.direct:
+            rejects = any(rule["action"] == "reject" for rule in self.section["rules"])
+            if rejects or self.section["fail_mode"] == "closed":
+                # refused later, the job would be in the job cache
+                await self._check()
+            if self.answer is not None:
+                self.abandon()
 
     async def _check(self):
-        """
-        Ask whether the job handler answers, and whether a rule refuses the job.
-        """
+        """Ask whether the job handler answers, and whether a rule refuses the job."""
         try:
             reply = await self._ask(
                 cmd="check",
@@ -326,7 +298,7 @@ class Handover:
                 user=self.user,
                 minions=salt.job_handler.store.pack(list(self.minions)),
             )
-        except salt.job_handler.control.JobHandlerUnavailable as exc:
+        except JobHandlerUnavailable as exc:
             if self.section["fail_mode"] == "closed":
                 self._unavailable(exc)
             # otherwise what hands the job over decides, and the job has a row
@@ -342,7 +314,7 @@ class Handover:
         store = _store(self.opts)
         try:
             return getattr(store, name)(*args)
-        except salt.job_handler.store.UNAVAILABLE:
+        except UNAVAILABLE:
             if not store.replaced():
                 raise
             self.doubt = True
@@ -352,63 +324,49 @@ class Handover:
 
     def _reserve(self):
         """
-        Write a place into the store.
-
-        :return: the state and the job id of the first try of this request, or Nones
+        Write a place into the store. Return the state and the job id of the first try
+        of this request, or Nones.
         """
         section = self.section
         most, most_bytes = section["max_queue_size"], section["max_queue_bytes"]
         if self.info["forced"]:
             most = most_bytes = 10**12
-        request = self.key, self.user, self.privileged, self.size, most, most_bytes
+        asked = self.key, self.user, self.privileged, self.size, most, most_bytes
         try:
-            self.seq, state, jid = self._write("reserve", *request)
+            self.seq, state, jid = self._write("reserve", *asked)
         except _UNUSABLE as exc:
             self._unwritten(exc)
             return None, None
-        self._count()
         if self.seq is not None:
             return state, jid
-        # there is no place, and the second value is the sentence
-        reply = self._retry_after()
-        self.refuse(f"{state}. Nothing was sent; try again in {reply} seconds.", reply)
+        # there is no place, and the second value is the sentence. Not all callers come
+        # back at the same moment
+        wait = RETRY_SECONDS + os.urandom(1)[0] % RETRY_SECONDS
+        self.refuse(f"{state}. Nothing was sent; try again in {wait} seconds.", wait)
         return None, None
 
     async def _repeat(self, state, jid):
-        """
-        Answer with the job of the first try of this request, and how far it is.
-        """
+        """Answer with the job of the first try of this request, and how far it is."""
         load = {"jid": jid, "minions": list(self.minions), "missing": []}
         self.answer = {"enc": "clear", "load": load}
         if state != "direct":
             try:
                 load.update(await self._ask(cmd="submitted", seq=self.seq, jid=jid))
-            except salt.job_handler.control.JobHandlerUnavailable as exc:
+            except JobHandlerUnavailable as exc:
                 log.info("It is not known how far a job is: %s", exc)
 
-    def _retry_after(self):
-        """
-        Return in how many seconds to try again, not the same for all callers.
-        """
-        seconds = _store(self.opts).get_meta("retry_after", 10)
-        return int(seconds * (1 + int.from_bytes(os.urandom(1), "big") / 256)) or 1
-
     def abandon(self):
-        """
-        The request gets no job id.
-        """
+        """The request gets no job id."""
         if self.seq is not None:
             try:
                 _store(self.opts).abandon(self.seq)
-            except salt.job_handler.store.ERRORS as exc:
+            except ERRORS as exc:
                 log.error("A place in the queue stays for ten minutes: %s", exc)
 
     async def submit(self, payload, minions, missing):
         """
-        Hand the job over.
-
-        :param dict payload: what minions are to get
-        :return: the answer to the client, or None if the worker has to publish the job
+        Hand the job over. Return the answer to the client, or None if the worker has to
+        publish what the minions are to get.
         """
         if self.direct:
             return None
@@ -427,7 +385,7 @@ class Handover:
             return self.answer
         try:
             reply = await self._ask(cmd="submitted", seq=self.seq, jid=payload["jid"])
-        except salt.job_handler.control.JobHandlerUnavailable as exc:
+        except JobHandlerUnavailable as exc:
             if not self._take_back(exc):
                 # it has the job, and is only too slow to say so
                 answer["job_handler"] = {
@@ -438,16 +396,14 @@ class Handover:
                 }
                 return {"enc": "clear", "load": answer}
             return self.answer
-        self.complete(answer)
         if reply.get("job_handler"):
-            answer.setdefault("job_handler", {}).update(reply["job_handler"])
+            answer["job_handler"] = reply["job_handler"]
         return {"enc": "clear", "load": answer}
 
     def _take_back(self, exc):
         """
-        Take the job from a job handler that has stopped.
-
-        :return: whether the worker has it now
+        Take the job from a job handler that has stopped, and return whether the worker
+        has it.
         """
         if not exc.gone and salt.job_handler.control.alive(self.opts, ANSWER_SECONDS):
             return False
@@ -456,7 +412,7 @@ class Handover:
         try:
             if not self._write("take_back", self.seq, state, "fail_mode is closed"):
                 return False
-        except salt.job_handler.store.ERRORS as error:
+        except ERRORS as error:
             if self.doubt:
                 self._unwritten(error)
                 return True
@@ -486,38 +442,20 @@ class Handover:
         self.refuse(
             f"The master can't write the job down ({exc}). Nothing was sent; make room in"
             " its cachedir, or see its log, and try again.",
-            10,
+            RETRY_SECONDS,
         )
 
-    def _count(self):
-        """
-        Write down for the job handler, which exports it, how often it did not answer.
-        """
-        if not _uncounted:
-            return
-        try:
-            _store(self.opts).add_unavailable(_uncounted)
-        except _UNUSABLE as exc:
-            log.info("It is counted later that the job handler did not answer: %s", exc)
-        else:
-            _uncounted.clear()
-
     def _unavailable(self, exc):
-        """
-        Do what ``fail_mode`` says.
-        """
+        """Do what ``fail_mode`` says."""
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)
-        _uncounted[mode] += 1
-        if not salt.job_handler.store.is_busy(exc):
-            self._count()
         self.event.fire_event(
             {"reason": str(exc), "fail_mode": mode}, "salt/job_handler/unavailable"
         )
         if mode == "closed":
             self.refuse(
                 "The master's job handler does not answer, and fail_mode is closed."
-                " Nothing was sent; try again in 10 seconds.",
-                10,
+                f" Nothing was sent; try again in {RETRY_SECONDS} seconds.",
+                RETRY_SECONDS,
             )

@@ -11,6 +11,7 @@ This is a state machine without I/O. Times are seconds, and the caller passes th
 """
 
 import collections
+import dataclasses
 import heapq
 import itertools
 
@@ -47,29 +48,23 @@ CAREFUL_SECONDS = 60
 ROUNDING = 1e-9
 
 
+@dataclasses.dataclass(eq=False)
 class Lease:
-    """
-    The lease that all minions of a wave share, or that one of them has renewed.
+    """The lease that all minions of a wave share, or that one of them has renewed."""
 
-    :ivar float cost: how many slots it occupies on each minion
-    :ivar float since: when the job was published
-    :ivar float at: when it began, or was renewed
-    :ivar bool renewed: whether the minion said that it runs the job
-    """
-
-    __slots__ = ("jid", "cost", "since", "at", "renewed")
-
-    def __init__(self, jid, cost, since, at, renewed=False):
-        self.jid = jid
-        self.cost = cost
-        self.since = since
-        self.at = at
-        self.renewed = renewed
+    jid: str
+    #: how many slots it occupies on each minion
+    cost: float
+    #: when the job was published
+    since: float
+    #: when it began, or was renewed
+    at: float
+    #: whether the minion said that it runs the job
+    renewed: bool = False
 
 
 class _Check:
-    """
-    A minion that is to be asked what it runs, or has been.
+    """A minion that is to be asked what it runs, or has been.
 
     :ivar dict jids: when the minion was asked for each job, or None; a lease expires
         unless the answer names its job
@@ -79,17 +74,11 @@ class _Check:
     :ivar bool first: whether jobs wait until it has answered
     """
 
-    __slots__ = ("jids", "unnamed", "last", "unanswered", "first")
-
     def __init__(self):
-        self.first = False
         self.jids = {}
         self.unnamed = set()
         self.last = self.unanswered = None
-
-    def drop(self, jid):
-        self.jids.pop(jid, None)
-        self.unnamed.discard(jid)
+        self.first = False
 
 
 class Leases:
@@ -99,34 +88,31 @@ class Leases:
     :param float long_running: seconds after which a minion is asked what it runs
     :param float interval: seconds that it has to answer, each time
     :param int rate: how many minions are asked each second
-
-    :ivar dict jobs: the leases, as ``{job id: {minion: lease}}``
-    :ivar dict slots: how many slots of each minion are occupied
-    :ivar float occupied: how many are, of all minions together
-    :ivar float renewed: how many of these belong to renewed leases
-    :ivar dict silent: the silent minions, and since when they are
-    :ivar list ended: ``(job id, minion)`` of the leases that have ended, for whoever
-        writes that down and clears it
-    :ivar int count: how many leases have ended so far
-    :ivar set unsent: see :meth:`set_unsent`
     """
 
     def __init__(self, long_running=60, interval=15, rate=100):
         self.long_running = long_running
         self.interval = interval
         self.rate = rate
+        #: the leases, as ``{job id: {minion: lease}}``
         self.jobs = {}
+        #: how many slots of each minion are occupied, and of all minions together
         self.slots = {}
         self.occupied = 0
+        #: how many of these belong to renewed leases
         self.renewed = 0
+        #: the silent minions, and since when they are
         self.silent = {}
+        #: ``(job id, minion)`` of the leases that have ended, until it is written down
         self.ended = []
+        #: how many leases have ended so far
         self.count = 0
+        #: what may not have been published, see :meth:`set_unsent`
         self.unsent = set()
         # (when, number, lease, minion or None): when minions are to be asked
         self._due = []
         self._numbers = itertools.count()
-        self._checks = {}
+        self._checks = collections.defaultdict(_Check)
         # the minions to ask, in their order
         self._queue = collections.OrderedDict()
         # {job id of a question: (function, job id asked for, when)}
@@ -147,40 +133,21 @@ class Leases:
 
     @property
     def checking(self):
-        """
-        How many minions are asked what they run.
-        """
+        """How many minions are asked what they run."""
         return len(self._checks)
 
     def has(self, jid, minion):
-        """
-        Return whether a minion has a lease for a job.
-        """
+        """Return whether a minion has a lease for a job."""
         return minion in self.jobs.get(jid, ())
 
     def of_job(self, jid):
-        """
-        Return how many slots a job occupies.
-        """
+        """Return how many slots a job occupies."""
         return sum(lease.cost for lease in self.jobs.get(jid, {}).values())
 
-    def rows(self, minion=None):
-        """
-        Yield ``(job id, minion, lease, whether the minion is asked)``.
-        """
-        for jid, leases in self.jobs.items():
-            for name, lease in leases.items():
-                if minion in (None, name):
-                    check = self._checks.get(name)
-                    yield jid, name, lease, bool(check and jid in check.jids)
-
-    # ------------------------------------------------------------------
     # Changes
-    # ------------------------------------------------------------------
 
     def take(self, jid, minions, cost, now, since=None):
-        """
-        Give minions a lease for a job. A minion that has one keeps it.
+        """Give minions a lease for a job. A minion that has one keeps it.
 
         :param float since: when the job was published, if that was before
         """
@@ -203,24 +170,18 @@ class Leases:
         self._ask_later(lease, now)
 
     def _ask_later(self, lease, now, minion=None):
-        """
-        :param str minion: the only minion that has this lease
-        """
+        """Ask all who have a lease, or one of them, when it has lasted for long."""
         when = now + self.long_running
         heapq.heappush(self._due, (when, next(self._numbers), lease, minion))
 
     def set_unsent(self, unsent, now):
         """
-        Say which jobs may not have been published to which minions yet. These are not
-        asked for them, as their answers would end the leases.
-
-        :param unsent: pairs of job id and minion
+        Say which jobs may not have been published to which minions yet, as pairs of job
+        id and minion. These are not asked for them: their answers would end the leases.
         """
         before, self.unsent = self.unsent, set(unsent)
         for jid, minion in self.unsent - before:
-            check = self._checks.get(minion)
-            if check is not None:
-                check.drop(jid)
+            self._drop(jid, minion)
         for jid, minion in before - self.unsent:
             lease = self.jobs.get(jid, {}).get(minion)
             if lease is not None:
@@ -230,10 +191,8 @@ class Leases:
 
     def end(self, jid, minion, undo=False):
         """
-        End a lease.
-
-        :param bool undo: the job was not published, so there is nothing to write down
-        :return: whether there was one
+        End a lease, and return whether there was one. With ``undo`` the job was not
+        published, so there is nothing to write down.
         """
         leases = self.jobs.get(jid)
         lease = leases.pop(minion, None) if leases else None
@@ -249,18 +208,14 @@ class Leases:
         self.occupied = max(0, self.occupied - lease.cost) if self.jobs else 0
         if lease.renewed:
             self.renewed = max(0, self.renewed - lease.cost) if self.jobs else 0
-        check = self._checks.get(minion)
-        if check is not None:
-            check.drop(jid)
+        self._drop(jid, minion)
         if not undo:
             self.ended.append((jid, minion))
             self.count += 1
         return True
 
     def renew(self, jid, minion, now):
-        """
-        The minion runs the job.
-        """
+        """The minion runs the job."""
         lease = self.jobs.get(jid, {}).get(minion)
         if lease is None:
             return
@@ -269,28 +224,20 @@ class Leases:
         lease = Lease(jid, lease.cost, lease.since, now, True)
         self.jobs[jid][minion] = lease
         self._ask_later(lease, now, minion)
-        check = self._checks.get(minion)
-        if check is not None:
-            check.drop(jid)
+        self._drop(jid, minion)
 
     def heard(self, minion):
-        """
-        Something came from a minion.
-        """
+        """Something came from a minion."""
         self._seen.add(minion)
-        if self.silent.pop(minion, None) is not None:
-            self._probes.pop(minion, None)
-        check = self._checks.get(minion)
-        if check is not None:
-            check.unanswered = None
+        if minion in self.silent:
+            self.forget(minion)
+        if minion in self._checks:
+            self._checks[minion].unanswered = None
 
     def careful(self, limit, now):
         """
-        Return whether minions are asked before they get a job: a part of the network is
-        gone if most slots are with minions that do not answer, and all slots would soon
-        be with others that are gone as well.
-
-        :param float limit: how many slots there are
+        Return whether minions are asked before they get a job: most slots are with minions
+        that do not answer, so a part of the network is gone, and others may be as well.
         """
         if self._late * 2 > limit:
             if now >= self._careful_until:
@@ -299,39 +246,25 @@ class Leases:
         return now < self._careful_until
 
     def answers(self, minion):
-        """
-        Return whether something has come from a minion since minions are asked first. If
-        not, ask it.
-        """
-        if minion in self._seen:
-            return True
-        check = self._checks.get(minion)
-        if check is None:
-            check = self._checks[minion] = _Check()
-            self._queue[minion] = None
-        check.first = True
-        return False
+        """Return whether a minion has been heard of since then. If not, ask it."""
+        if minion not in self._seen:
+            if minion not in self._checks:
+                self._queue[minion] = None
+            self._checks[minion].first = True
+        return minion in self._seen
 
     def set_silent(self, minion, since, now):
-        """
-        A minion was silent before the job handler was started again.
-        """
+        """Note that a minion is silent, and when it is asked again."""
         self.silent[minion] = since
         self._probes[minion] = (now + PROBE_SECONDS[0], PROBE_SECONDS[0])
 
     def forget(self, minion):
-        """
-        The key of a silent minion has been deleted.
-        """
+        """The key of a silent minion has been deleted."""
         self.silent.pop(minion, None)
         self._probes.pop(minion, None)
 
     def returned(self, jid, minion, now):
-        """
-        A minion has returned a job. The same return may come more than once.
-
-        :return: whether that ended a lease
-        """
+        """Return whether what a minion has returned ends a lease. It may come twice."""
         self.heard(minion)
         if self.end(jid, minion):
             return True
@@ -342,10 +275,9 @@ class Leases:
 
     def doubt(self, minion=None):
         """
-        Ask a minion, or all, what they run: events may have been missed. The jobs of a
-        minion that has connected may have survived that.
-
-        :return: how many leases that concerns
+        Ask a minion, or all, what they run, as events may have been missed, and return
+        how many leases that concerns. The jobs of a minion that connects may have
+        survived.
         """
         count = 0
         for jid, leases in self.jobs.items():
@@ -354,27 +286,45 @@ class Leases:
                 count += 1
         return count
 
+    def stood_still(self, seconds):
+        """Add seconds in which nothing was read to the times of all that is asked."""
+        self._questions = {
+            jid: (fun, wanted, when + seconds)
+            for jid, (fun, wanted, when) in self._questions.items()
+        }
+        for leases in self.jobs.values():
+            if UNKNOWN in leases:
+                leases[UNKNOWN].since += seconds
+                leases[UNKNOWN].at += seconds
+        for check in self._checks.values():
+            for jid, asked in check.jids.items():
+                if asked is not None:
+                    check.jids[jid] = asked + seconds
+            if check.last is not None:
+                check.last += seconds
+            if check.unanswered is not None:
+                check.unanswered += seconds
+
     def _check(self, minion, jid):
         if minion == UNKNOWN or (jid, minion) in self.unsent:
             return
-        check = self._checks.get(minion)
-        if check is None:
-            check = self._checks[minion] = _Check()
-        if jid not in check.jids:
-            check.jids[jid] = None
+        jids = self._checks[minion].jids
+        if jid not in jids:
+            jids[jid] = None
             self._queue[minion] = None
 
-    # ------------------------------------------------------------------
+    def _drop(self, jid, minion):
+        """A minion is not asked for a job any more."""
+        if minion in self._checks:
+            self._checks[minion].jids.pop(jid, None)
+            self._checks[minion].unnamed.discard(jid)
+
     # Questions
-    # ------------------------------------------------------------------
 
     def tick(self, now, waiting=False):
         """
-        Let leases expire, and return the questions that are due. Call this about twice a
-        second.
-
-        :param bool waiting: whether jobs wait for a lease to end
-        :return: a list of :class:`Question`
+        Let leases expire, and return the questions that are due. Call this about twice
+        a second, and say whether jobs wait for a lease to end.
         """
         self._find_due(now)
         if not waiting or self.count != self._still[0] or self._still[1] is None:
@@ -396,7 +346,9 @@ class Leases:
         old = now - 2 * TRIES * self.interval
         for jid in [jid for jid, row in self._questions.items() if row[2] < old]:
             del self._questions[jid]
-        self._fill(now)
+        passed = 0 if self._filled is None else max(0, now - self._filled)
+        self._filled = now
+        self._room = min(self.rate * BURST_SECONDS, self._room + passed * self.rate)
         # first those who have answered the first question: they are nearly done
         return [*self._find_jobs(now), *self._ask_running(now), *self._probe(now)]
 
@@ -420,9 +372,7 @@ class Leases:
                 self.end(jid, UNKNOWN)
 
     def _expire(self, now):
-        """
-        End the leases that were not renewed in time, and note who is silent.
-        """
+        """End the leases that were not renewed in time, and note who is silent."""
         patience = TRIES * self.interval
         for minion, check in list(self._checks.items()):
             for jid, asked in list(check.jids.items()):
@@ -436,19 +386,10 @@ class Leases:
             elif since is not None and now - check.last >= self.interval:
                 self._queue[minion] = None
             waits = since is not None or minion in self._queue
-            if not check.jids and not (
-                check.first and waits and minion not in self.silent
-            ):
+            first = check.first and waits and minion not in self.silent
+            if not (check.jids or first):
                 del self._checks[minion]
                 self._queue.pop(minion, None)
-
-    def _fill(self, now):
-        """
-        Note how many minions may be asked now.
-        """
-        passed = 0 if self._filled is None else max(0, now - self._filled)
-        self._filled = now
-        self._room = min(self.rate * BURST_SECONDS, self._room + passed * self.rate)
 
     def _take_room(self, minions):
         taken = list(itertools.islice(minions, max(0, int(self._room))))
@@ -489,9 +430,7 @@ class Leases:
         return ret
 
     def _probe(self, now):
-        """
-        Ask silent minions whether they are back, less and less often.
-        """
+        """Ask silent minions whether they are back, less and less often."""
         due = (name for name, (when, _) in self._probes.items() if when <= now)
         minions = self._take_room(due)
         for minion in minions:
@@ -500,20 +439,14 @@ class Leases:
         return [Question(RUNNING, [], sorted(minions))] if minions else []
 
     def asked(self, jid, question, now):
-        """
-        A question is about to be published under this job id.
-        """
+        """A question is about to be published under this job id."""
         self._questions[jid] = (question.fun, (question.arg or [None])[0], now)
 
     def not_asked(self, jid, question):
-        """
-        A question could not be published: ask again.
-        """
+        """A question could not be published: ask again."""
         del self._questions[jid]
-        for minion in question.minions:
-            check = self._checks.get(minion)
-            if check is None:
-                continue
+        for minion in filter(self._checks.__contains__, question.minions):
+            check = self._checks[minion]
             if question.fun == FIND_JOB:
                 check.unnamed.update(set(question.arg).intersection(check.jids))
             else:
@@ -522,15 +455,11 @@ class Leases:
                 self._queue[minion] = None
 
     def is_question(self, jid):
-        """
-        Return whether a job id belongs to a question.
-        """
+        """Return whether a job id belongs to a question."""
         return jid in self._questions
 
     def answered(self, jid, minion, answer, now):
-        """
-        A minion has answered a question.
-        """
+        """A minion has answered a question."""
         self.heard(minion)
         fun, wanted, _ = self._questions[jid]
         check = self._checks.get(minion)

@@ -63,9 +63,7 @@ def _unpack(body):
 
 
 class Maintenance:
-    """
-    :param Dispatcher dispatcher: publishes, and knows the leases
-    """
+    """:param Dispatcher dispatcher: publishes, and knows the leases"""
 
     def __init__(self, dispatcher):
         self.dispatcher = dispatcher
@@ -76,17 +74,11 @@ class Maintenance:
         self.client = None
         self._lost = False
         self._peer_jobs = collections.OrderedDict()
-        # in a shared queue as well, they publish what could not be written there
-        self._peers = bool(self.opts.get("cluster_id"))
 
-    # ------------------------------------------------------------------
     # Listening
-    # ------------------------------------------------------------------
 
     async def connect(self):
-        """
-        Connect to the event bus.
-        """
+        """Connect to the event bus."""
         self.client = salt.transport.ipc_publish_client(
             "master", self.opts, asyncio.get_running_loop()
         )
@@ -106,9 +98,7 @@ class Maintenance:
             self.leases.doubt()
 
     async def listen(self):
-        """
-        Listen for ever.
-        """
+        """Listen for ever."""
         while True:
             raw = await self.client.recv()
             if raw is None:
@@ -129,9 +119,7 @@ class Maintenance:
             log.exception("The job handler failed on an event")
 
     def hear(self, raw):
-        """
-        Take over one event as it comes from the bus.
-        """
+        """Take over one event as it comes from the bus."""
         tag, _, body = raw.partition(_TAGEND)
         match = _RETURN.match(tag)
         if match:
@@ -151,36 +139,32 @@ class Maintenance:
                 self.started(minion)
         elif tag == b"salt/job_handler/unavailable":
             # a worker is about to publish a job itself, which is returned after that
+            self.dispatcher.report.count_unavailable(_unpack(body).get("fail_mode"))
             self.dispatcher.take_direct()
-        elif self._peers:
+        elif self.opts.get("cluster_id"):
+            # with a shared queue as well, they publish what could not be written there
             match = _PEER.match(tag)
             if match:
                 self._hear_peer(match.group(1), _unpack(body))
 
     def returned(self, jid, minion):
-        """
-        A minion has returned a job.
-        """
+        """A minion has returned a job."""
         now = self.clock()
         lease = self.leases.jobs.get(jid, {}).get(minion)
         if self.leases.returned(jid, minion, now):
-            self.queue.estimate.returned(jid, now - lease.since)
+            self.dispatcher.report.estimate.returned(jid, now - lease.since)
             self.queue.criteria.released(jid, minion, now)
             self.dispatcher.wake()
 
     def started(self, minion):
-        """
-        A minion has connected. Its jobs may have survived that.
-        """
+        """A minion has connected. Its jobs may have survived that."""
         self.leases.heard(minion)
         self.leases.doubt(minion)
         self.queue.criteria.started(minion, self.clock())
         self.dispatcher.wake()
 
     def _hear_peer(self, kind, data):
-        """
-        Another master of the cluster publishes a job. Its returns may come here.
-        """
+        """Another master of the cluster publishes a job. Its returns may come here."""
         jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
             # packed, as they may be many. The job handler of that master names them again
@@ -192,7 +176,7 @@ class Maintenance:
             minions = data.get("tgt")
         elif minions is None and jid in self._peer_jobs:
             minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
-        own = self.dispatcher.has(jid) or salt.job_handler.is_question(jid)
+        own = self.dispatcher.has(jid) or salt.job_handler.is_question(data)
         exempt = salt.job_handler.handover.exempt(
             self.queue.section, data.get("fun", "")
         )
@@ -200,9 +184,7 @@ class Maintenance:
         if isinstance(minions, list) and not (own or exempt):
             self.leases.take(jid, minions, 1, self.clock())
 
-    # ------------------------------------------------------------------
     # Asking
-    # ------------------------------------------------------------------
 
     async def ask(self):
         """
@@ -210,7 +192,7 @@ class Maintenance:
         of what the answers make room for.
         """
         now = self.clock()
-        if self.queue.held_until is not None or now < self.dispatcher.connected_at:
+        if self.queue.is_held(now) or now < self.dispatcher.connected_at:
             return
         waiting = self.queue.waiting(now)
         for question in self.leases.tick(now, waiting):
@@ -243,9 +225,7 @@ class Maintenance:
         return load
 
     async def forget_deleted(self):
-        """
-        Forget the silent minions whose keys have been deleted.
-        """
+        """Forget the silent minions whose keys have been deleted."""
         if not self.leases.silent:
             return
         loop = asyncio.get_running_loop()

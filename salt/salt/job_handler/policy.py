@@ -2,20 +2,19 @@
 The rules of ``rate_limiting: rules``, and pauses, which are rules that administrators
 give while the master runs.
 
-A rule matches jobs by function (a glob), by user (a glob) and by target (a compound
-target), and the first that matches a job decides what becomes of it:
+A rule matches jobs by function (a glob), user (a glob) and target (a compound target, of
+which it is enough that any of the job's minions is in it). The first that matches decides:
 
 ========== ==================================================================
-``accept`` it is published at once, whatever the limits are
+``accept`` the job is published at once, whatever the limits are
 ``queue``  it waits for its turn, as without a rule
 ``reject`` it is refused before it gets a job id
 ``pause``  it waits until the rule is gone, and other jobs pass
 ``limit``  it waits while ``limit`` slots are occupied by jobs that match
 ========== ==================================================================
 
-Each rule may set the ``cost`` and the ``priority`` of what it matches, and has a
-``reason``, which callers read. A rule with a target matches a job if any of its minions is
-in the target.
+Each rule may set the ``cost`` and the ``priority`` of a job, and has a ``reason``, which
+callers read.
 """
 
 import fnmatch
@@ -36,9 +35,7 @@ MAX_PAUSES = 100
 
 
 def is_priority(value):
-    """
-    Return whether a value is a priority.
-    """
+    """Return whether a value is a priority."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and -MAX_PRIORITY <= value <= MAX_PRIORITY
 
@@ -65,9 +62,7 @@ _KINDS = {
 
 
 def errors(rules):
-    """
-    Yield a sentence for each thing that is wrong with the rules.
-    """
+    """Yield a sentence for each thing that is wrong with the rules."""
     if not isinstance(rules, list):
         yield f"rules is {rules!r}: write a list."
         return
@@ -75,25 +70,23 @@ def errors(rules):
         if not isinstance(rule, dict):
             yield f"rule {number} is {rule!r}: write a mapping with an action."
             continue
-        keys = {*_KINDS, "action"}
-        for key in sorted(set(rule) - keys, key=str):
-            yield f"rule {number} has {key}: there are {', '.join(sorted(keys))}."
-        yield from salt.job_criteria.errors(rule, _KINDS, f" of rule {number}")
-        if rule.get("action") not in ACTIONS:
+        of = f" of rule {number}"
+        yield from salt.job_criteria.unknown(rule, {*_KINDS, "action"}, of)
+        yield from salt.job_criteria.errors(rule, _KINDS, of)
+        action = rule.get("action")
+        if action not in ACTIONS:
             yield (
-                f"action of rule {number} is {rule.get('action')!r}: write one of"
+                f"action of rule {number} is {action!r}: write one of"
                 f" {', '.join(ACTIONS)}."
             )
-        if rule.get("action") == "limit" and rule.get("limit") is None:
+        if action == "limit" and rule.get("limit") is None:
             yield f"rule {number} has no limit: write how many slots may be occupied."
 
 
 class Rule:
     """
-    One rule.
-
-    :param dict settings: what people have written
-    :param bool given: whether it is a pause, which is not in the configuration
+    One rule, with the settings that people have written. A pause is one that is
+    ``given``, and not in the configuration.
     """
 
     def __init__(self, settings, given=False):
@@ -104,22 +97,16 @@ class Rule:
         self.limit = settings.get("limit")
         self.cost = settings.get("cost")
         self.priority = settings.get("priority")
-        self._function = self._glob("function")
-        self._user = self._glob("user")
+        self._function = re.compile(fnmatch.translate(settings.get("function", "*")))
+        self._user = re.compile(fnmatch.translate(settings.get("user", "*")))
         #: the jobs that it let go, and that may still run
         self.jids = set()
         #: the ids of the minions in the target, when they are known
         self.minions = frozenset()
 
-    def _glob(self, key):
-        glob = self.settings.get(key, "*")
-        return None if glob == "*" else re.compile(fnmatch.translate(glob)).match
-
     @property
     def reason(self):
-        """
-        Why the rule does what it does.
-        """
+        """Why the rule does what it does."""
         if self.settings.get("reason"):
             return salt.job_criteria.text(self.settings["reason"])
         what = [
@@ -132,39 +119,32 @@ class Rule:
         return f"{ret} until {date(until)}" if until else ret
 
     def matches(self, functions, user, minions):
-        """
-        Return whether the rule matches a job.
-
-        :param minions: the ids of its minions
-        """
-        if self._user is not None and not self._user(user):
-            return False
-        if self._function is not None and not any(map(self._function, functions)):
-            return False
-        return self.target is None or not self.minions.isdisjoint(minions)
+        """Return whether the rule matches a job, given the ids of its minions."""
+        return (
+            self._user.match(user) is not None
+            and any(map(self._function.match, functions or [""]))
+            and (self.target is None or not self.minions.isdisjoint(minions))
+        )
 
 
-def _whole(rule):
-    return not {"function", "user", "target"}.intersection(
-        salt.job_criteria.given(rule)
-    )
+def _scope(rule):
+    return tuple(rule.get(key) for key in ("function", "user", "target"))
 
 
-def _same(one, other):
-    return all(one.get(key) == other.get(key) for key in ("function", "user", "target"))
+#: of a pause of all jobs, which stops the queue
+_ALL = (None, None, None)
 
 
 class Rules:
-    """
-    All rules, in their order.
+    """All rules, in their order.
 
     :param list settings: what the configuration says
-    :param list pauses: what administrators have said; with ``until``, the second of the
+    :ivar list pauses: what administrators have said; with ``until``, the second of the
         queue's clock at which it ends
     """
 
-    def __init__(self, settings=(), pauses=()):
-        self.pauses = list(pauses)
+    def __init__(self, settings=()):
+        self.pauses = []
         self.version = 0
         self.rules = []
         #: the targets of all rules
@@ -173,19 +153,17 @@ class Rules:
         self.set(settings)
 
     def set(self, settings):
-        """
-        Take over the rules of a configuration.
-        """
+        """Take over the rules of a configuration."""
         self._settings = list(settings)
         self.refresh()
 
     @property
     def paused_until(self):
-        """
-        Until when all jobs are paused, which may be infinite, or None.
-        """
-        ends = [rule.get("until", float("inf")) for rule in self.pauses if _whole(rule)]
-        return ends[0] if ends else None
+        """Until when all jobs are paused, which may be infinite, or None."""
+        for rule in self.pauses:
+            if _scope(rule) == _ALL:
+                return rule.get("until", float("inf"))
+        return None
 
     def pause(self, rule):
         """
@@ -193,9 +171,9 @@ class Rules:
 
         :raises SaltInvocationError: if too many rules pause jobs
         """
-        others = [one for one in self.pauses if not _same(one, rule)]
+        others = [one for one in self.pauses if _scope(one) != _scope(rule)]
         # a pause of all jobs is no rule, and always possible
-        if len(others) >= MAX_PAUSES and not _whole(rule):
+        if len(others) >= MAX_PAUSES and _scope(rule) != _ALL:
             raise SaltInvocationError(
                 f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
             )
@@ -203,31 +181,23 @@ class Rules:
         self.refresh()
 
     def resume(self, rule):
-        """
-        End the pause with the same rule, or all if it matches all jobs.
-        """
-        self.pauses = [
-            one for one in self.pauses if not (_whole(rule) or _same(one, rule))
-        ]
+        """End the pause with the same rule, or all if it matches all jobs."""
+        scope = _scope(rule)
+        self.pauses = [one for one in self.pauses if scope not in (_ALL, _scope(one))]
         self.refresh()
 
     def end_pauses(self, now):
-        """
-        Forget the pauses that are over.
-        """
+        """Forget the pauses that are over."""
         left = [one for one in self.pauses if one.get("until", now + 1) > now]
         if len(left) < len(self.pauses):
             self.pauses = left
             self.refresh()
 
     def refresh(self):
-        """
-        Make the rules anew, as what administrators say has changed.
-        """
+        """Make the rules anew, as what administrators say has changed."""
         self.version += 1
         before = {repr(rule.settings): rule.jids for rule in self.rules}
-        # a pause of all jobs stops the queue, and matches none
-        pauses = [Rule(rule, True) for rule in self.pauses if not _whole(rule)]
+        pauses = [Rule(rule, True) for rule in self.pauses if _scope(rule) != _ALL]
         self.rules = [*pauses, *map(Rule, self._settings)]
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
@@ -235,11 +205,7 @@ class Rules:
         self.learn(self._targets)
 
     def resolve(self, opts):
-        """
-        Return the ids of the minions in each target. May take seconds.
-
-        :param dict opts: the master's options
-        """
+        """Return the ids of the minions in each target. May take seconds."""
         # not where a command only wants to know of a priority
         import salt.utils.minions  # pylint: disable=import-outside-toplevel
 
@@ -252,21 +218,15 @@ class Rules:
         }
 
     def learn(self, targets):
-        """
-        Take over what :meth:`resolve` has returned.
-        """
+        """Take over what :meth:`resolve` has returned."""
         self._targets = targets
-        changed = False
         for rule in self.rules:
             minions = targets.get(rule.target, frozenset())
-            changed = changed or minions != rule.minions
+            self.version += minions != rule.minions
             rule.minions = minions
-        self.version += changed
 
     def find(self, functions, user, minions):
-        """
-        Return the first rule that matches a job, or None.
-        """
+        """Return the first rule that matches a job, or None."""
         if self.targets:
             # the smaller of two sets is walked, but a list always is
             minions = frozenset(minions)

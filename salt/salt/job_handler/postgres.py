@@ -23,10 +23,10 @@ import uuid
 import salt.job_handler.store
 import salt.payload
 from salt.exceptions import SaltException
+from salt.job_handler.store import StoreError, pack, unpack
 
 try:
     import psycopg2
-    import psycopg2.errorcodes
     import psycopg2.errors
     import psycopg2.extensions
     import psycopg2.extras
@@ -70,6 +70,9 @@ _STRANGE = """
     LIMIT 1
 """
 
+#: The clock of a master may be late, as its machine stood still
+_NOW = "extract(epoch FROM clock_timestamp())"
+
 _TYPES = {"bytes": "BYTEA", "number": "BIGSERIAL PRIMARY KEY"}
 
 _REQUESTS = """
@@ -87,8 +90,6 @@ _REQUESTS = """
 def errors(section):
     """
     Return a list of sentences, one for each thing that is wrong with the settings.
-
-    :param dict section: the settings
     """
     if not HAS_PSYCOPG2:
         return ["store is 'postgresql': install psycopg2 for the Salt of this master."]
@@ -106,9 +107,9 @@ def _dsn(settings):
     values = {name: value for name, value in settings.items() if name != "schema"}
     # a dead machine must not keep the lock
     keepalives = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 2}
-    return psycopg2.extensions.make_dsn(
-        **{"connect_timeout": 5, **keepalives, **values}
-    )
+    # nor let a request that is on its way wait for it, in milliseconds
+    timeouts = {"connect_timeout": 5, "tcp_user_timeout": 5000}
+    return psycopg2.extensions.make_dsn(**{**timeouts, **keepalives, **values})
 
 
 def _connect(settings):
@@ -126,9 +127,7 @@ def _connect(settings):
 
 
 class _Database:
-    """
-    A connection with the methods of sqlite3's that the store uses.
-    """
+    """A connection with the methods of sqlite3's that the store uses."""
 
     def __init__(self, settings):
         self.connection = _connect(settings)
@@ -154,25 +153,19 @@ class _Database:
 
 
 class _Clock(salt.job_handler.store.Clock):
-    """
-    The time of the database, which all masters share.
-    """
+    """The time of the database, which all masters share."""
 
     def _read(self):
-        row = self.store.db.execute("SELECT extract(epoch FROM clock_timestamp())")
+        row = self.store.db.execute(f"SELECT {_NOW}")
         return float(row.fetchone()[0]) - time.monotonic()
 
     def keep(self):
-        """
-        The database keeps it.
-        """
+        """The database keeps it."""
 
 
 class PostgresStore(salt.job_handler.store.Store):
-    """
-    The store of all masters of a cluster.
+    """The store of all masters of a cluster.
 
-    :param dict opts: the master's options
     :param float busy: for how many seconds to wait for another writer
     """
 
@@ -184,7 +177,6 @@ class PostgresStore(salt.job_handler.store.Store):
         settings = opts["rate_limiting"]["postgresql"]
         self.settings = settings
         self.schema = settings.get("schema") or SCHEMA
-        self.id = opts["id"]
         self.db = _Database(settings)
         self.path = f"the schema {self.schema}"
         # the sign of life of a store that leads, and the name in it
@@ -206,17 +198,10 @@ class PostgresStore(salt.job_handler.store.Store):
     def _prepare(self):
         # before anything of another role could be found
         self.db.execute("SET search_path = pg_catalog")
-        # of masters that make it at the same moment, all but one find it made
-        codes = psycopg2.errorcodes
-        made = [
-            psycopg2.errors.lookup(code)
-            for code in (
-                codes.UNIQUE_VIOLATION,
-                codes.DUPLICATE_SCHEMA,
-                codes.DUPLICATE_TABLE,
-                codes.DUPLICATE_OBJECT,
-            )
-        ]
+        # of masters that make it at the same moment, all but one find it made: a unique
+        # violation, a duplicate schema, table or object
+        codes = ("23505", "42P06", "42P07", "42710")
+        made = [psycopg2.errors.lookup(code) for code in codes]
         with contextlib.suppress(*made):
             if self._schema_number() is None:
                 self.db.execute(f"CREATE SCHEMA {self._name}")
@@ -226,9 +211,7 @@ class PostgresStore(salt.job_handler.store.Store):
             if self.db.execute("SELECT to_regclass('version')").fetchone()[0] is None:
                 self.db.execute(_REQUESTS)
         with self.writing():
-            version = self._version()
-            self._check_version(version)
-            for script in salt.job_handler.store.MIGRATIONS[version:]:
+            for script in salt.job_handler.store.MIGRATIONS[self._version() :]:
                 self.db.execute(script.format(**_TYPES))
                 self.db.execute("UPDATE version SET number = number + 1")
 
@@ -243,7 +226,7 @@ class PostgresStore(salt.job_handler.store.Store):
         """
         row = self.db.execute(_STRANGE, {"schema": schema}).fetchone()
         if row:
-            raise salt.job_handler.store.StoreError(
+            raise StoreError(
                 f"{row[0]} in {self.path} belongs to the role {row[1]}, which could read and"
                 " change the queue: drop it, or give it to the owner of the database."
             )
@@ -251,7 +234,7 @@ class PostgresStore(salt.job_handler.store.Store):
             "SELECT has_schema_privilege('public', ?::oid, 'CREATE')", (schema,)
         )
         if row.fetchone()[0]:
-            raise salt.job_handler.store.StoreError(
+            raise StoreError(
                 f"Every role may make tables and functions in {self.path}: type REVOKE"
                 f" CREATE ON SCHEMA {self._name} FROM PUBLIC, or name another schema."
             )
@@ -266,32 +249,22 @@ class PostgresStore(salt.job_handler.store.Store):
     def _begin(self):
         self.db.execute("BEGIN")
         self.db.execute("LOCK TABLE version IN EXCLUSIVE MODE")
+        # a master with a newer one may have been started
+        self._check_version(self._version())
         if self._sign is not None and self._sign != self._leader():
             self._lost()
 
     def replaced(self):
-        """
-        Return whether the connection is lost.
-        """
+        """Return whether the connection is lost."""
         return bool(self.db.connection.closed)
 
     def checkpoint(self):
-        """
-        PostgreSQL does so itself.
-        """
-
-    def log_bytes(self):
-        """
-        PostgreSQL has its own log.
-        """
-        return 0
+        """PostgreSQL does so itself."""
 
     def _shrink(self):
-        self.db.execute("DELETE FROM requests WHERE at < ?", (self.clock() - 60,))
+        self.db.execute(f"DELETE FROM requests WHERE at < {_NOW} - 60")
 
-    # ------------------------------------------------------------------
     # Which master leads
-    # ------------------------------------------------------------------
 
     def _leader(self):
         row = self.db.execute("SELECT value FROM meta WHERE name = 'leader'").fetchone()
@@ -299,29 +272,17 @@ class PostgresStore(salt.job_handler.store.Store):
 
     def lead(self, name):
         """
-        Try to become the one that publishes. Call this every second.
-
-        :param str name: changes when this master is started again
-        :return: whether that worked
-        :raises StoreError: if a master with the id of this one leads
+        Try to become the one that publishes, and return whether that worked. Call this
+        every second, with a name that changes when this master is started again.
         """
         sign = self._leader()
-        leader = salt.job_handler.store.unpack(sign) if sign else {}
-        before, since = self._seen
-        if sign != before:
-            since = time.monotonic()
-            self._seen = sign, since
-        # an earlier version had neither
-        seconds = leader.get("seconds", LEADER_SECONDS)
+        leader = unpack(sign) if sign else {}
+        if sign != self._seen[0]:
+            self._seen = sign, time.monotonic()
         # the process of this master before this one has ended. If it did so while it
         # took over, another master is to try
-        if sign and (leader["name"] != name or seconds == START_SECONDS):
-            if before and sign != before and leader.get("id") == self.id:
-                raise salt.job_handler.store.StoreError(
-                    f"Another master with the id {self.id} leads the queue: give each"
-                    " master of the cluster an id of its own."
-                )
-            if time.monotonic() - since < seconds:
+        if sign and (leader["name"] != name or leader["seconds"] == START_SECONDS):
+            if time.monotonic() - self._seen[1] < leader["seconds"]:
                 return False
         self._leads_as = name
         packed = self._new_sign(START_SECONDS)
@@ -338,27 +299,18 @@ class PostgresStore(salt.job_handler.store.Store):
         return True
 
     def _new_sign(self, seconds):
-        return salt.job_handler.store.pack(
-            {
-                "id": self.id,
-                "name": self._leads_as,
-                "seconds": seconds,
-                "sign": uuid.uuid4().hex,
-            }
-        )
+        sign = {"name": self._leads_as, "seconds": seconds, "sign": uuid.uuid4().hex}
+        return pack(sign)
 
     def keep_lead(self):
-        """
-        Write a sign of life of a leader that takes over what is in the store.
-        """
+        """Write a sign of life of a leader that takes over what is in the store."""
         if self._sign is not None:
             self.sign(START_SECONDS)
 
     def sign(self, seconds=None):
         """
-        Write a sign of life of the leader.
-
-        :param int seconds: for how many seconds it holds, if not for as long as ever
+        Write a sign of life of the leader, which holds for as long as ever or so many
+        seconds.
         """
         packed = self._new_sign(seconds or LEADER_SECONDS)
         row = self.db.execute(
@@ -377,10 +329,8 @@ class PostgresStore(salt.job_handler.store.Store):
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
     """
-    Return the store that is configured.
+    Return the store that is configured, which waits so many seconds for another writer.
 
-    :param dict opts: the master's options
-    :param float busy: for how many seconds to wait for somebody who holds the database
     :raises StoreError: if it can't be used
     """
     postgresql = (opts.get("rate_limiting") or {}).get("store") == "postgresql"
@@ -389,10 +339,7 @@ def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
 
 class Group:
     """
-    The job handlers of a cluster.
-
-    :param PostgresStore store: which they share
-    :param str name: of this master, as in :meth:`PostgresStore.lead`
+    The job handlers of a cluster, which share a store, and the name of this master.
     """
 
     def __init__(self, store, name):
@@ -429,9 +376,7 @@ class Group:
         self.store.db.execute("SELECT pg_notify(?, '')", (self._channel,))
 
     async def lead(self):
-        """
-        Wait until this job handler leads.
-        """
+        """Wait until this job handler leads."""
         while True:
             try:
                 if self.store.lead(self.name):
@@ -443,13 +388,11 @@ class Group:
             await asyncio.sleep(ELECTION_SECONDS)
 
     async def relay(self, request):
-        """
-        Pass a request to the leader, and return its reply.
-        """
+        """Pass a request to the leader, and return its reply."""
         db = self.store.db
         number = db.execute(
-            "INSERT INTO requests (at, request) VALUES (?, ?) RETURNING id",
-            (self.store.clock(), salt.payload.dumps(request, use_bin_type=True)),
+            f"INSERT INTO requests (at, request) VALUES ({_NOW}, ?) RETURNING id",
+            (salt.payload.dumps(request, use_bin_type=True),),
         ).fetchone()[0]
         self._notify()
         until = time.monotonic() + RELAY_SECONDS
@@ -466,15 +409,13 @@ class Group:
 
     async def serve(self, handle):
         """
-        Answer the requests of all masters for ever.
-
-        :param handle: coroutine function that takes a request and returns the reply
+        Answer the requests of all masters for ever, by calling a coroutine function.
         """
         while True:
             rows = self.store.db.execute(
-                "SELECT id, request FROM requests WHERE reply IS NULL AND at > ?"
-                " ORDER BY id",
-                (self.store.clock() - RELAY_SECONDS,),
+                "SELECT id, request FROM requests WHERE reply IS NULL"
+                f" AND at > {_NOW} - ? ORDER BY id",
+                (RELAY_SECONDS,),
             ).fetchall()
             for number, request in rows:
                 if number not in self._serving:

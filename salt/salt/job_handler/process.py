@@ -7,7 +7,7 @@ locks: the private socket, the event bus, the publisher and a step about twice a
 
 import asyncio
 import logging
-import sqlite3
+import time
 
 import salt.config
 import salt.job_handler.config
@@ -21,12 +21,16 @@ import salt.job_handler.queue
 import salt.job_handler.report
 import salt.job_handler.store
 import salt.utils.process
+from salt.job_handler.store import UNAVAILABLE, DamageError, StoreError, is_damage
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
+#: If a step begins so much later than the one before has ended, the process stood still.
+STILL_SECONDS = 2
 COLLECT_SECONDS = 60
 CLEAN_SECONDS = 30
+CHECKPOINT_SECONDS = 5
 BEAT_SECONDS = 0.25
 
 #: The job handler waits so many seconds for somebody who holds the database.
@@ -34,43 +38,32 @@ BUSY_SECONDS = 0.1
 
 
 class JobHandler(salt.utils.process.SignalHandlingProcess):
-    """
-    The process of the master that decides when jobs are published.
+    """The process of the master that decides when jobs are published.
+
+    :param str master: a name that changes when the master is started again
     """
 
     def __init__(self, opts, master, **kwargs):
-        """
-        :param dict opts: the master's options
-        :param str master: a name that changes when the master is started again
-        """
         super().__init__(**kwargs)
         self.opts = opts
         self.master = master
 
     def run(self):
-        """
-        Serve until the process is ended.
-        """
+        """Serve until the process is ended."""
         asyncio.run(self._run())
 
     async def _run(self):
         try:
             await Handler(self.opts, self.master).run()
-        except (
-            salt.job_handler.store.StoreError,
-            salt.job_handler.store.DamageError,
-            *salt.job_handler.store.UNAVAILABLE,
-        ) as exc:
+        except (StoreError, DamageError, *UNAVAILABLE) as exc:
             log.critical("The job handler can't use its queue: %s", exc)
             # the process manager starts it again at once
             await asyncio.sleep(5)
 
 
 class Handler:
-    """
-    The job handler, inside of an event loop.
+    """The job handler, inside of an event loop.
 
-    :param dict opts: the master's options
     :param str master: a name that changes when the master is started again
     :param callable clock: returns seconds
     """
@@ -82,13 +75,10 @@ class Handler:
         self.store = self._open()
         self.clock = clock or self.store.clock
         self.leases = salt.job_handler.leases.Leases(
-            section["long_running"],
-            section["reconcile_interval"],
-            section["reconcile_rate"],
+            section["long_running"], section["reconcile_interval"]
         )
-        criteria = salt.job_handler.config.load_criteria(opts, section, self.leases)
         self.queue = salt.job_handler.queue.Queue(
-            criteria,
+            salt.job_handler.config.load_criteria(opts, section, self.leases),
             self.leases,
             salt.job_handler.policy.Rules(section["rules"]),
             section,
@@ -101,41 +91,29 @@ class Handler:
         self.dispatcher = salt.job_handler.dispatch.Dispatcher(
             opts, self.bus, self.queue, self.store, self.report, self.clock
         )
-        self.report.interval = self.dispatcher.interval
         self.maintenance = salt.job_handler.maintenance.Maintenance(self.dispatcher)
-        self.commands = salt.job_handler.control.Commands(
-            self.dispatcher, self.report, self.reload
-        )
+        self.commands = salt.job_handler.control.Commands(self.dispatcher, self.reload)
         self.server = self._beating = None
+        self._ticked = time.monotonic()
         #: the job handlers of the cluster, or None
         self.group = None
         self.handle = self.commands.handle
 
     def _open(self):
-        """
-        Return the store; if it is damaged, a new one with what can be read.
-        """
+        """Return the store; if it is damaged, a new one with what can be read."""
         try:
             store = salt.job_handler.postgres.connect(self.opts, BUSY_SECONDS)
-            if store.shared:
-                return store
-            damage = store.damage()
-            if damage is None:
-                store.waves()
-                store.jobs("queued")
-                return store
-            store.close()
-        except salt.job_handler.store.UNAVAILABLE:
-            raise
-        except (sqlite3.DatabaseError, salt.job_handler.store.DamageError) as exc:
-            damage = str(exc)
-        salt.job_handler.store.set_aside(self.opts, damage)
+            if not store.shared:
+                store.check()
+            return store
+        except Exception as exc:  # pylint: disable=broad-except
+            if not is_damage(exc):
+                raise
+            salt.job_handler.store.set_aside(self.opts, str(exc))
         return salt.job_handler.store.Store(self.opts, BUSY_SECONDS)
 
     async def run(self):
-        """
-        Take over what the last one left, then serve.
-        """
+        """Take over what the last one left, then serve."""
         await self.bus.connect()
         self._beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         if self.store.shared:
@@ -146,9 +124,7 @@ class Handler:
         await self.serve()
 
     async def _lead(self):
-        """
-        Wait until this master leads the cluster's queue, and pass on what is asked.
-        """
+        """Wait until this master leads the cluster's queue, and pass on what is asked."""
         self.group = salt.job_handler.postgres.Group(self.store, self.master)
         self.handle = self.group.relay
         await self._open_socket()
@@ -163,9 +139,7 @@ class Handler:
             self.server = await salt.job_handler.control.serve(self.opts, self._handle)
 
     async def start(self):
-        """
-        Take over what the last one left, and open the socket.
-        """
+        """Take over what the last one left, and open the socket."""
         self.report.register(self.opts)
         kept = self.store.get_meta("kept") or {}
         restarted = kept.get("master") not in (None, self.master)
@@ -176,7 +150,7 @@ class Handler:
         else:
             self.store.put_meta("section", None)
         self.dispatcher.recover_orders()
-        await self.dispatcher.resolve_rules()
+        await self.collect()
         # in a cluster most minions are connected to other masters
         wait = salt.job_handler.dispatch.RECONNECT_SECONDS[self.store.shared]
         self.dispatcher.recover(wait if restarted else 0)
@@ -193,9 +167,7 @@ class Handler:
         log.info("The job handler is ready, with %d jobs", len(self.queue))
 
     async def serve(self):
-        """
-        Serve for ever.
-        """
+        """Serve for ever."""
         parts = []
         if self.group is not None:
             parts = [self.group.serve(self.handle), self._every(1, self.store.sign)]
@@ -206,6 +178,7 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
+            self._every(CHECKPOINT_SECONDS, self.checkpoint),
         )
 
     async def _every(self, seconds, function):
@@ -214,42 +187,48 @@ class Handler:
                 doing = function()
                 if doing is not None:
                     await doing
-            except salt.job_handler.store.UNAVAILABLE as exc:
+            except UNAVAILABLE as exc:
                 # the disk may be full, or somebody holds the database
                 log.error("The job handler can't use its database: %s", exc)
-            except (sqlite3.DatabaseError, salt.job_handler.store.DamageError) as exc:
-                if not self.store.shared:
-                    self.store.close()
-                    salt.job_handler.store.set_aside(self.opts, str(exc))
-                # the next process goes on with what could be read
-                raise SystemExit("The job handler's queue is damaged") from exc
-            except Exception:  # pylint: disable=broad-except
+            except StoreError:
+                # a newer version has the database
+                raise
+            except Exception as exc:  # pylint: disable=broad-except
+                if is_damage(exc):
+                    if not self.store.shared:
+                        self.store.close()
+                        salt.job_handler.store.set_aside(self.opts, str(exc))
+                    # the next process goes on with what could be read
+                    raise SystemExit("The job handler's queue is damaged") from exc
                 log.exception("The job handler failed in %s", function.__name__)
             await asyncio.sleep(seconds)
 
     def beat(self):
-        """
-        Say that the job handler runs.
-        """
+        """Say that the job handler runs."""
         salt.job_handler.control.beat(self.opts)
 
     async def tick(self):
-        """
-        Do what time alone brings.
-        """
-        await self.maintenance.ask()
-        await self.dispatcher.tick()
-        await self.dispatcher.pump()
-        if self.store.log_bytes() > salt.job_handler.store.LOG_BYTES:
-            await self._checkpoint()
+        """Do what time alone brings."""
+        passed = time.monotonic() - self._ticked
+        try:
+            if passed > STILL_SECONDS:
+                # answers may be unread
+                self.leases.stood_still(passed)
+            else:
+                await self.maintenance.ask()
+            await self.dispatcher.tick()
+            await self.dispatcher.pump()
+        finally:
+            self._ticked = time.monotonic()
+
+    @staticmethod
+    async def _in_thread(function, *args):
+        return await asyncio.get_running_loop().run_in_executor(None, function, *args)
 
     async def collect(self):
-        """
-        Gather, in a thread, what has to be waited for.
-        """
-        loop = asyncio.get_running_loop()
+        """Gather, in a thread, what has to be waited for."""
         criteria = self.queue.criteria
-        collected = await loop.run_in_executor(None, criteria.collect, self.opts)
+        collected = await self._in_thread(criteria.collect, self.opts)
         if collected is not None:
             criteria.learn(collected, self.clock())
         await self.dispatcher.resolve_rules()
@@ -257,41 +236,30 @@ class Handler:
         self.dispatcher.wake()
 
     def _keep(self):
-        self.store.put_meta(
-            "kept",
-            {
-                "master": self.master,
-                "criteria": self.queue.criteria.snapshot() or {},
-                "counters": dict(self.queue.counters),
-                "silent": self.leases.silent,
-            },
-        )
-        self.store.put_meta("retry_after", self.report.retry_after())
-        self.report.count_unavailable()
+        kept = {
+            "master": self.master,
+            "criteria": self.queue.criteria.snapshot(),
+            "counters": dict(self.queue.counters),
+            "silent": self.leases.silent,
+        }
+        self.store.put_meta("kept", kept)
 
     async def clean(self):
-        """
-        Keep what a restart must not forget, and forget what nobody needs.
-        """
+        """Keep what a restart must not forget, and forget what nobody needs."""
         self.store.clean(self.opts["keep_jobs_seconds"])
         self.store.clock.keep()
         self._keep()
-        await self._checkpoint()
 
-    async def _checkpoint(self):
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self.store.checkpoint)
+    async def checkpoint(self):
+        """Move the log of the database into it."""
+        await self._in_thread(self.store.checkpoint)
 
     async def reload(self):
-        """
-        Read the settings again.
+        """Read the settings again.
 
         :return: what is wrong with them; then nothing changes
         """
-        loop = asyncio.get_running_loop()
-        opts = await loop.run_in_executor(
-            None, salt.config.master_config, self.opts["conf_file"]
-        )
+        opts = await self._in_thread(salt.config.master_config, self.opts["conf_file"])
         if not opts.get("rate_limiting"):
             return ["rate_limiting is gone: restart the master to turn it off."]
         errors = salt.job_handler.config.errors(opts)
@@ -299,24 +267,22 @@ class Handler:
             return errors
         section = salt.job_handler.config.settings(opts)
         self._apply(section)
-        self.store.put_meta("section", salt.job_handler.config.public(section))
+        # not what may hold a password
+        section = {key: value for key, value in section.items() if key != "postgresql"}
+        self.store.put_meta("section", section)
         await self.collect()
         return []
 
     def _apply(self, section):
-        """
-        Go on with other settings.
-        """
-        criteria = salt.job_handler.config.load_criteria(
-            self.opts, section, self.leases
+        """Go on with other settings."""
+        kept = self.queue.criteria.snapshot()
+        self.queue.criteria = salt.job_handler.queue.Guarded(
+            salt.job_handler.config.load_criteria(self.opts, section, self.leases)
         )
-        kept = self.queue.criteria.snapshot() or {}
-        self.queue.criteria = salt.job_handler.queue.Guarded(criteria)
         self.queue.criteria.restore(kept, self.clock())
         # the parts share this dictionary
         self.section.clear()
         self.section.update(section)
         self.leases.long_running = section["long_running"]
         self.leases.interval = section["reconcile_interval"]
-        self.leases.rate = section["reconcile_rate"]
         self.queue.rules.set(section["rules"])

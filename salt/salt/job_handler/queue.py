@@ -6,13 +6,12 @@ that is written down, :meth:`Queue.done` makes it hold.
 """
 
 import collections
-import functools
+import dataclasses
 import heapq
 import itertools
 import logging
 
 import salt.job_criteria
-import salt.job_handler.estimate
 import salt.payload
 
 log = logging.getLogger(__name__)
@@ -65,162 +64,124 @@ FLOWS = 1000
 ORDERS = 1000
 
 
+@dataclasses.dataclass(eq=False)
 class Job:
-    """
-    One publication that waits. A batch has several under one job id.
+    """One publication that waits. A batch has several under one job id."""
 
-    :ivar int seq: its number
-    :ivar list minions: the ids of its minions, sorted, or None while nobody needs them
-    :ivar int count: how many minions it waits for
-    :ivar float queued: when it was handed over
-    :ivar float not_before: until then minions connect to the restarted master
-    :ivar float deadline: when its caller stops waiting, or None
-    :ivar bool sync: whether somebody waits for the answers
-    :ivar bool forced: publish it at once, whatever the limits are
-    :ivar bool fixed: its target must not change: on a master of masters, and if minions
-        have resources
-    :ivar str ticket: tells its caller which events are about it, as minions fire events
-        with any tag
-    :ivar list caller: the process that waits for it, or None
-    :ivar float moved: when its last wave went out
-    :ivar str reason: why it waits
-    :ivar float cost: how many slots it occupies on each minion
-    :ivar bool held: an administrator keeps it in the queue
-    :ivar bool parked: other jobs pass until a lease ends
-    :ivar dict left_out: the minions that do not get it, each with the reason
-    :ivar bool notified: whether the caller knows that it waits
-    """
+    seq: int
+    jid: str
+    #: the function, or the list of functions of a compound command
+    fun: object
+    #: how many minions it waits for
+    count: int
+    user: str = ""
+    #: the ids of these minions, sorted, or None while nobody needs them
+    minions: list = None
+    #: how many bytes it takes in the store
+    size: int = 0
+    #: when it was handed over
+    queued: float = 0.0
+    #: until then minions connect to the restarted master
+    not_before: float = 0.0
+    #: when its caller stops waiting, or None
+    deadline: float = None
+    #: whether somebody waits for the answers
+    sync: bool = False
+    #: publish it at once, whatever the limits are
+    forced: bool = False
+    #: its target must not change: on a master of masters, and if minions have resources
+    fixed: bool = False
+    #: tells its caller which events are about it, as minions fire events with any tag
+    ticket: str = ""
+    #: the process that waits for it, or None
+    caller: list = None
+    waves: int = 0
+    sent: int = 0
+    #: when its last wave went out
+    moved: float = 0.0
+    #: why it waits
+    reason: str = ""
+    priority: int = 0
+    #: an administrator keeps it in the queue
+    held: bool = False
+    #: other jobs pass until a lease ends
+    parked: bool = False
+    #: the flow that takes turns with others
+    flow: object = None
+    #: the minions that do not get it, each with the reason
+    left_out: dict = dataclasses.field(default_factory=dict)
+    #: whether the caller knows that it waits
+    notified: bool = False
+    #: (version of the rules, the rule that matches)
+    rule: tuple = (None, None)
+    #: how many slots it occupies on each minion
+    cost: float = 1
 
-    __slots__ = (
-        "seq",
-        "jid",
-        "functions",
-        "user",
-        "count",
-        "minions",
-        "size",
-        "queued",
-        "not_before",
-        "deadline",
-        "sync",
-        "forced",
-        "fixed",
-        "ticket",
-        "caller",
-        "waves",
-        "sent",
-        "moved",
-        "_reason",
-        "priority",
-        "held",
-        "parked",
-        "flow",
-        "left_out",
-        "notified",
-        "rule",
-        "cost",
-    )
-
-    def __init__(self, seq, jid, fun, count, **values):
-        self.seq = seq
-        self.jid = jid
-        self.functions = [fun] if isinstance(fun, str) else list(fun)
-        self.count = count
-        self.user = self.ticket = self.reason = ""
-        self.size = self.waves = self.sent = self.priority = 0
-        self.queued = self.not_before = 0.0
-        self.sync = self.forced = self.fixed = False
-        self.held = self.parked = self.notified = False
-        self.minions = self.deadline = self.caller = self.flow = None
-        self.left_out = {}
-        # (version of the rules, the rule that matches)
-        self.rule = (None, None)
-        for name, value in values.items():
-            setattr(self, name, value)
+    def __post_init__(self):
         self.moved = self.queued
-        self.cost = 1
 
     @property
-    def reason(self):
-        """
-        Why it waits, as a text that can be stored.
-        """
-        return self._reason
-
-    @reason.setter
-    def reason(self, value):
-        self._reason = salt.job_criteria.text(value)
-
-    @property
-    def fun(self):
-        """
-        The function, or the list of functions of a compound command.
-        """
-        return self.functions[0] if len(self.functions) == 1 else self.functions
+    def functions(self):
+        """The list of its functions."""
+        return [self.fun] if isinstance(self.fun, str) else self.fun
 
 
 def _packable(value):
-    """
-    Return a dictionary, which may be None, as it can be stored.
-
-    :raises Exception: if it can't be
-    """
+    """Return a dictionary, which may be None, as it can be stored, or raise an exception."""
     return salt.payload.loads(salt.payload.dumps(dict(value or {}), use_bin_type=True))
 
 
+def _figures(value):
+    ret = _packable(value)
+    if ret.get("limit") is not None:
+        _number(ret["limit"])
+    return ret
+
+
 def _number(value):
-    """
-    :raises ValueError: unless a value is a number above zero
-    """
     if not salt.job_criteria.is_number(value):
         raise ValueError(f"{value!r:.100} is no number above 0")
     return value
 
 
+#: What makes sure that a value of a criteria module can be used.
+_CHECKS = {
+    "beside": bool,
+    "cost": _number,
+    "flow": repr,
+    "snapshot": _packable,
+    "stats": _figures,
+    "weight": _number,
+}
+
+
 class Guarded:
     """
-    A criteria module of which no method but ``decide`` raises an exception, or returns what
-    can't be used.
-
-    :param Criteria criteria: the module
+    A criteria module. Where one of its methods fails, or returns what can't be used, that
+    of the base class stands in; what becomes of a job if ``decide`` fails is up to
+    ``fail_mode``.
     """
-
-    #: what makes sure that a value can be used, and what a method that fails returns
-    CHECKS = {
-        "beside": (bool, False),
-        "collect": (lambda value: value, None),
-        "cost": (_number, 1),
-        "flow": (repr, ""),
-        "learn": (bool, None),
-        "released": (bool, None),
-        "restore": (bool, None),
-        "snapshot": (_packable, {}),
-        "started": (bool, None),
-        "stats": (_packable, {}),
-        "weight": (_number, 1),
-    }
 
     def __init__(self, criteria):
         self._criteria = criteria
-        for name in self.CHECKS:
-            setattr(self, name, functools.partial(self._call, name))
 
     def __getattr__(self, name):
-        return getattr(self._criteria, name)
+        if name == "decide":
+            return self._criteria.decide
 
-    def _call(self, name, *args):
-        check, instead = self.CHECKS[name]
-        try:
-            return check(getattr(self._criteria, name)(*args))
-        except Exception:  # pylint: disable=broad-except
-            log.exception("The criteria module failed in %s", name)
-            return instead
+        def call(*args):
+            try:
+                value = getattr(self._criteria, name)(*args)
+                return _CHECKS[name](value) if name in _CHECKS else value
+            except Exception:  # pylint: disable=broad-except
+                log.exception("The criteria module failed in %s", name)
+                return getattr(salt.job_criteria.Criteria, name)(self._criteria, *args)
+
+        return call
 
 
 class _Shares:
-    """
-    How many slots each flow has got recently.
-    """
+    """How many slots each flow has got recently."""
 
     def __init__(self):
         self._got = {}
@@ -238,10 +199,9 @@ class _Shares:
 
 
 class Queue:
-    """
-    :param Criteria criteria: decides
+    """:param Criteria criteria: decides
     :param Leases leases: who runs what
-    :param Rules rules: see :mod:`salt.job_handler.policy`
+    :param Rules rules: see :mod:`salt.job_handler.config`
     :param dict section: the settings
     :param callable minions_of: returns the ids of the minions that a job waits for
     """
@@ -266,10 +226,7 @@ class Queue:
         self._jids = {}
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
-        self._deadlines = []
-        self._ties = itertools.count()
         self.shares = _Shares()
-        self.estimate = salt.job_handler.estimate.Estimate(self, leases)
         # {job id: (priority, held, cancelled)}
         self.orders = collections.OrderedDict()
 
@@ -283,19 +240,17 @@ class Queue:
         return job.seq in self._jobs
 
     def get(self, seq):
-        """
-        Return the job with a number, or None if it does not wait.
-        """
+        """Return the job with a number, or None if it does not wait."""
         return self._jobs.get(seq)
 
-    # ------------------------------------------------------------------
+    def of_jid(self, jid):
+        """Return the publications under a job id that wait."""
+        return list(self._jids.get(jid, {}).values())
+
     # Jobs come and go
-    # ------------------------------------------------------------------
 
     def put(self, job):
-        """
-        Add a job.
-        """
+        """Add a job."""
         oldest = job.queued + self.section["max_queue_age"]
         job.deadline = min(oldest, job.deadline or oldest)
         rule = self._rule(job)
@@ -306,24 +261,10 @@ class Queue:
         self._jobs[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         self.bytes += job.size
-        self._watch(job)
         self._line_up(job)
 
-    def _watch(self, job):
-        """
-        Look at a job again at its deadline.
-        """
-        heapq.heappush(self._deadlines, (job.deadline, next(self._ties), job))
-        if len(self._deadlines) > 2 * len(self._jobs) + 100:
-            self._deadlines = [
-                (job.deadline, next(self._ties), job) for job in self._jobs.values()
-            ]
-            heapq.heapify(self._deadlines)
-
     def _line_up(self, job):
-        """
-        Put a job into its flow, in the order of the numbers.
-        """
+        """Put a job into its flow, in the order of the numbers."""
         if job.held or job.parked:
             return
         jobs = self.flows.setdefault((job.priority, job.flow), {})
@@ -338,9 +279,7 @@ class Queue:
             del self.flows[key]
 
     def remove(self, job):
-        """
-        Take a job out.
-        """
+        """Take a job out."""
         self._step_out(job)
         self._parked.pop(job.seq, None)
         job.parked = False
@@ -350,20 +289,14 @@ class Queue:
             del self._jids[job.jid]
         self.bytes -= job.size
 
-    def of_jid(self, jid):
-        """
-        Return the publications under a job id that wait.
-        """
-        return list(self._jids.get(jid, {}).values())
-
     def order(self, jid, *order):
         """
-        Give a job another priority, keep it in the queue or let it go, or cancel it. This
-        holds for the parts of a batch that come later as well.
+        Give a job another priority, keep it in the queue or let it go, or cancel it,
+        and return how many minions wait for it. This holds for later parts of a batch
+        as well.
 
-        :param order: priority, whether it is held, and whether it is cancelled; None for
-            what stays as it is
-        :return: how many minions wait for it
+        :param order: priority, whether it is held, and whether it is cancelled; None
+            for what stays as it is
         """
         before = self.orders.pop(jid, (None, None, None))
         self.orders[jid] = tuple(
@@ -372,7 +305,6 @@ class Queue:
         for job in self.of_jid(jid):
             self._step_out(job)
             self._obey(job)
-            self._watch(job)
             self._line_up(job)
         gone = [name for name in self.orders if name not in self._jids]
         for name in gone[: max(0, len(gone) - ORDERS)]:
@@ -380,29 +312,24 @@ class Queue:
         return sum(job.count for job in self.of_jid(jid))
 
     def _obey(self, job):
-        """
-        Do what an administrator has said of a job.
-        """
-        priority, held, cancelled = self.orders.get(job.jid, (None, None, None))
+        """Do what an administrator has said of a job."""
+        priority, held, _ = self.orders.get(job.jid, (None, None, None))
         if priority is not None:
             job.priority = priority
         if held is not None:
             job.held = held
-        if cancelled:
-            # the next step takes it out
+        if self.is_cancelled(job):
+            # it is taken out when it is looked at
             job.deadline = job.queued
 
     def is_cancelled(self, job):
-        """
-        Return whether a job was cancelled before it, or this part of it, came.
-        """
+        """Return whether a job was cancelled before it, or this part of it, came."""
         return bool(self.orders.get(job.jid, (None, None, None))[2])
 
     def cancel(self, jid, minions=None):
         """
-        Return the actions that take a job out of the queue.
-
-        :param set minions: only these of its minions
+        Return the actions that take a job, or only some of its minions, out of the
+        queue.
         """
         ret = []
         for job in self.of_jid(jid):
@@ -416,9 +343,7 @@ class Queue:
         return ret
 
     def force(self, job):
-        """
-        Return the action that publishes a job at once, whatever the limits are.
-        """
+        """Return the action that publishes a job at once, whatever the limits are."""
         return self._dispatch(job, self._minions(job), {})
 
     def _minions(self, job):
@@ -426,28 +351,26 @@ class Queue:
             job.minions = self.minions_of(job)
         return job.minions
 
-    # ------------------------------------------------------------------
     # What is to be done
-    # ------------------------------------------------------------------
 
     def pausing(self, now):
-        """
-        Return whether the queue is paused. Pauses that are over end.
-        """
+        """Return whether the queue is paused. Pauses that are over end."""
         self.rules.end_pauses(now)
         return self.rules.paused_until is not None
 
     def hold(self, now, seconds=RETRY_SECONDS):
-        """
-        Publish nothing for a moment.
-        """
+        """Publish nothing for a moment."""
         self.held_until = max(now + seconds, self.held_until or 0)
 
+    def is_held(self, now):
+        """Return whether nothing is published at the moment."""
+        if self.held_until is not None and now >= self.held_until:
+            self.held_until = None
+        return self.held_until is not None
+
     def waiting(self, now):
-        """
-        Return whether jobs wait that only a lease holds up.
-        """
-        if self.pausing(now) or self.held_until is not None:
+        """Return whether jobs wait that only a lease holds up."""
+        if self.pausing(now) or self.is_held(now):
             return False
         return any(
             not job.held and (job.rule[1] is None or job.rule[1].action != "pause")
@@ -455,20 +378,9 @@ class Queue:
         )
 
     def advance(self, now):
-        """
-        Return what is to be done next, or None.
-        """
-        if self.held_until is not None and now >= self.held_until:
-            self.held_until = None
+        """Return what is to be done next, or None."""
         self.more = False
-        if self.held_until is not None:
-            return None
-        while self._deadlines and self._deadlines[0][0] <= now:
-            job = self._deadlines[0][2]
-            if self._jobs.get(job.seq) is job and job.deadline <= now:
-                return Discard(job, self._overdue(job, now))
-            heapq.heappop(self._deadlines)
-        if self.pausing(now):
+        if self.is_held(now) or self.pausing(now):
             return None
         self._unpark(now)
         looks = LOOKS_AT_ONCE
@@ -484,10 +396,12 @@ class Queue:
             if action is not None:
                 return action
 
-    def _overdue(self, job, now):
-        """
-        Return why a job is not published any more.
-        """
+    def overdue(self, now):
+        """Return the actions that end the jobs that are not published any more."""
+        jobs = [job for job in self._jobs.values() if job.deadline <= now]
+        return [Discard(job, self._why_overdue(job, now)) for job in jobs]
+
+    def _why_overdue(self, job, now):
         if self.is_cancelled(job):
             return CANCELLED
         aged = now >= job.queued + self.section["max_queue_age"]
@@ -512,10 +426,8 @@ class Queue:
 
     def served(self, job, now, shares=None):
         """
-        Return what the flow of a job got recently, for what it is worth and for as long
-        as the job waits: the one with the least comes next.
-
-        :param shares: in place of those of the queue
+        Return what the flow of a job got recently (in ``shares``, if given), for what
+        it is worth and for as long as the job waits: the one with the least comes next.
         """
         weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
@@ -523,28 +435,22 @@ class Queue:
         return ((shares or self.shares).got(job.flow, now) + 1) / weight
 
     def _beside(self, waiting, now):
-        """
-        Return the action for a small job that may go while another one waits for room.
-        """
+        """Return the action for a small job that may go while another waits for room."""
         # without those that are held or parked, however many these are
         flows = (flow.values() for flow in self.flows.values())
         oldest = heapq.merge(*flows, key=lambda job: job.seq)
         for job in list(itertools.islice(oldest, BESIDE)):
-            if job is waiting:
-                continue
             rule = self._rule(job)
             accepted = rule is not None and rule.action == "accept"
             may = job.forced or accepted or self.criteria.beside(job, now)
-            if may:
+            if may and job is not waiting:
                 action = self._decide(job, now)
                 if action is not None:
                     return action
         return None
 
     def _unpark(self, now):
-        """
-        Look at parked jobs anew, as many as there is time for.
-        """
+        """Look at parked jobs anew, as many as there is time for."""
         passed = 0 if self._looked is None else max(0, now - self._looked)
         self._looked = now
         self._looks = min(LOOKS_AT_ONCE, self._looks + passed * LOOKS)
@@ -554,7 +460,8 @@ class Queue:
             job.parked = False
             self._line_up(job)
 
-    def _park(self, job):
+    def _park(self, job, reason):
+        job.reason = reason
         self._step_out(job)
         job.parked = True
         self._parked[job.seq] = job
@@ -563,9 +470,7 @@ class Queue:
             job.minions = None
 
     def _rule(self, job):
-        """
-        Return the rule that matches a job, or None; note what the job costs.
-        """
+        """Return the rule that matches a job, or None; note what the job costs."""
         if job.rule[0] != self.rules.version:
             minions = job.minions
             if minions is None and self.rules.targets:
@@ -573,96 +478,67 @@ class Queue:
                 minions = self.minions_of(job)
             rule = self.rules.find(job.functions, job.user, minions or ())
             job.rule = (self.rules.version, rule)
-            job.cost = self._cost(job, rule)
+            given = rule is not None and rule.cost is not None
+            job.cost = rule.cost if given else self.criteria.cost(job)
         return job.rule[1]
 
-    def _cost(self, job, rule):
-        if rule is not None and rule.cost is not None:
-            return rule.cost
-        return self.criteria.cost(job)
-
-    def count(self, jid, functions, rule):
-        """
-        Let a job that runs count for the rule that matches it, and for estimates.
-        """
-        self.estimate.dispatched(jid, functions)
-        if rule is not None:
-            rule.jids.add(jid)
-
     def adopt(self, job):
-        """
-        Let a job count that a worker has published.
-        """
-        self.count(job.jid, job.functions, self._rule(job))
-
-    def count_again(self, jid, info, minions):
-        """
-        Let a job that runs count after a restart.
-
-        :param info: ``(function, user)``, or None if that is not known any more
-        """
-        if info is not None:
-            functions = [info[0]] if isinstance(info[0], str) else info[0]
-            rule = self.rules.find(functions, info[1], minions)
-            self.count(jid, functions, rule)
+        """Let a job that runs count for the rule that matches it."""
+        rule = self._rule(job)
+        if rule is not None:
+            rule.jids.add(job.jid)
 
     def _decide(self, job, now):
-        """
-        Return the action for a job, or None if it has to wait.
-        """
+        """Return the action for a job, or None if it has to wait."""
+        if job.deadline <= now:
+            return Discard(job, self._why_overdue(job, now))
         minions, rule = self._minions(job), self._rule(job)
-        if rule is not None and rule.action == "reject":
-            job.reason = rule.reason
+        action = None if rule is None else rule.action
+        if action == "reject" or not minions:
+            # without minions the job was published by a worker
+            job.reason = (
+                rule.reason if minions else "Its minions are not known any more"
+            )
             return Discard(job, REJECTED)
-        if not minions:
-            # a worker has published it, or the database was damaged
-            job.reason = "Its minions are not known any more"
-            return Discard(job, REJECTED)
-        if rule is not None and rule.action == "pause":
-            job.reason = rule.reason
-            self._park(job)
-            return None
+        if action == "pause":
+            return self._park(job, rule.reason)
         if now < job.not_before and not job.forced:
-            job.reason = "its minions connect to the master, which was restarted"
-            self._park(job)
-            return None
-        if job.forced or (rule is not None and rule.action == "accept"):
+            return self._park(
+                job, "its minions connect to the master, which was restarted"
+            )
+        if job.forced or action == "accept":
             decision = salt.job_criteria.publish(minions)
         else:
             decision = self._ask(job, now)
-        if rule is not None and rule.action == "limit" and decision.minions:
+        if action == "limit" and decision.minions:
             decision = self._limited(job, rule, decision)
-        if decision.minions is None:
-            job.reason = decision.reason
-            if decision.parked:
-                self._park(job)
-            return None
-        return self._dispatch(job, decision.minions, decision.excluded)
+        if decision.minions is not None:
+            return self._dispatch(job, decision.minions, decision.excluded)
+        job.reason = salt.job_criteria.text(decision.reason)
+        if decision.parked:
+            self._park(job, job.reason)
+        return None
 
     def _limited(self, job, rule, decision):
-        """
-        Return a decision that keeps to the limit of a rule.
-        """
+        """Return a decision that keeps to the limit of a rule."""
         rule.jids.intersection_update(self.leases.jobs)
         occupied = sum(map(self.leases.of_job, rule.jids))
         room = int((rule.limit - occupied) // job.cost)
         if not occupied:
             # one that costs more than the limit does not wait for ever
-            room = max(1, room)
-        if room >= len(decision.minions) or (job.fixed and not occupied):
-            rule.jids.add(job.jid)
-            return decision
-        if room < 1 or job.fixed:
+            room = len(decision.minions) if job.fixed else max(1, room)
+        if room < (len(decision.minions) if job.fixed else 1):
             return salt.job_criteria.park(
                 f"{rule.reason}: {occupied:g} of {rule.limit:g} slots are occupied"
             )
         rule.jids.add(job.jid)
+        if room >= len(decision.minions):
+            return decision
         return salt.job_criteria.publish(decision.minions[:room], decision.excluded)
 
     def _ask(self, job, now):
-        """
-        Return the decision of the criteria module, or that of ``fail_mode``.
-        """
+        """Return the decision of the criteria module, or that of ``fail_mode``."""
+        mode = self.section["fail_mode"]
         try:
             decision = self.criteria.decide(job, now)
             if decision.minions is not None:
@@ -674,7 +550,6 @@ class Queue:
             self.failing = False
             return decision
         except Exception:  # pylint: disable=broad-except
-            mode = self.section["fail_mode"]
             log.critical(
                 "The criteria module failed on job %s, and fail_mode is %s",
                 job.jid,
@@ -689,9 +564,7 @@ class Queue:
 
     @staticmethod
     def _check(job, decision):
-        """
-        :raises ValueError: if a decision is not about the minions of the job
-        """
+        """:raises ValueError: if a decision is not about the minions of the job"""
         if decision.minions == job.minions and not decision.excluded:
             return
         named = {*decision.minions, *decision.excluded}
@@ -713,9 +586,7 @@ class Queue:
         return Dispatch(job, minions, excluded, rest)
 
     def done(self, action, now):
-        """
-        An action is written down: its minions get their leases, or its job ends.
-        """
+        """An action is written down: its minions get their leases, or its job ends."""
         job = action.job
         if isinstance(action, Discard):
             self.remove(job)
@@ -724,7 +595,6 @@ class Queue:
             return
         minions = action.minions
         self.leases.take(job.jid, minions, job.cost, now)
-        self.estimate.dispatched(job.jid, job.functions)
         self.shares.add(job.flow, job.cost * len(minions), now)
         job.minions, job.count = action.rest, len(action.rest)
         job.sent += len(minions)

@@ -1,21 +1,20 @@
 """
-What callers, people and programs get to know of the job handler.
+What callers, people and programs get to know of the job handler, and when a job that waits
+will start.
 """
 
+import bisect
 import collections
+import copy
 import functools
+import heapq
 import itertools
 import os
 import time
 
-import salt.job_handler.config
-import salt.job_handler.policy
-import salt.job_handler.queue
+import salt.job_criteria
 import salt.utils.metrics
 from salt.job_handler import date
-
-#: Above this share of a limit people are warned.
-_NEARLY = 0.9
 
 _COUNTED = (
     "submitted",
@@ -29,14 +28,130 @@ _COUNTED = (
     "criteria_failures",
 )
 
+#: So many times are kept of each function, and so many functions.
+TIMES = 200
+FUNCTIONS = 500
 
-def _count(number, what):
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+#: The leases of a wave are expected to end in so many steps.
+STEPS = 20
+
+#: The queue is played forward for so many steps.
+MOST = 5000
+
+
+class Estimate:
+    """
+    When jobs start: the queue is played forward, with the times that their functions have
+    taken recently. It knows nothing of jobs that come later, and of minions' own limits.
+
+    :param Queue queue: what waits
+    """
+
+    def __init__(self, queue):
+        self.queue = queue
+        self.leases = queue.leases
+        # {function: its last times}, the latest function at the end
+        self._times = collections.OrderedDict()
+        # {job id: function} of jobs with leases
+        self._functions = {}
+
+    def dispatched(self, jid, functions):
+        """A wave of a job goes out."""
+        self._functions[jid] = " ".join(functions)
+        if len(self._functions) > 2 * len(self.leases.jobs) + 100:
+            known = self._functions.items()
+            self._functions = {
+                jid: fun for jid, fun in known if jid in self.leases.jobs
+            }
+
+    def returned(self, jid, seconds):
+        """A minion took so many seconds for a job."""
+        function = self._functions.get(jid)
+        times = self._times.get(function)
+        if times is None:
+            times = self._times[function] = collections.deque(maxlen=TIMES)
+            if len(self._times) > FUNCTIONS:
+                self._times.popitem(last=False)
+        times.append(seconds)
+
+    @staticmethod
+    def _ends(times, count, age):
+        """
+        Yield ``(seconds, how many)``: when leases of a wave end that are so old. Of those
+        that are older than any before that is not known.
+        """
+        left = times[bisect.bisect_left(times, age) :]
+        steps = min(STEPS, count) if left else 0
+        for step in range(steps):
+            seconds = left[int((step + 0.5) * len(left) / steps)] - age
+            yield seconds, (step + 1) * count // steps - step * count // steps
+
+    def starts(self, limit, now):
+        """
+        Return ``{number of a job: in how many seconds it starts}``, without those of which
+        that is not known.
+
+        :param float limit: how many slots there are
+        """
+        known = {name: sorted(times) for name, times in self._times.items()}
+        every = sorted(time for times in known.values() for time in times)
+        if not limit or not every:
+            return {}
+        frees = []
+        for jid, leases in self.leases.jobs.items():
+            times = known.get(self._functions.get(jid)) or every
+            for lease, count in collections.Counter(leases.values()).items():
+                for seconds, some in self._ends(times, count, now - lease.since):
+                    heapq.heappush(frees, (now + seconds, some * lease.cost))
+        return self._play(known, every, frees, limit, now)
+
+    def _play(self, known, every, frees, limit, now):
+        shares = copy.deepcopy(self.queue.shares)
+        flows = {
+            key: collections.deque(jobs.values())
+            for key, jobs in self.queue.flows.items()
+        }
+        waits = {job.seq: [job.count, job.moved] for job in self.queue}
+        free, then, ret = limit - self.leases.occupied, now, {}
+        patience = salt.job_criteria.WAVE_SECONDS
+        for _ in range(MOST):
+            if not flows:
+                break
+            top = max(priority for priority, _ in flows)
+            key = min(
+                (key for key in flows if key[0] == top),
+                key=lambda key: self.queue.served(flows[key][0], then, shares),
+            )
+            job = flows[key][0]
+            count, moved = waits[job.seq]
+            least = 1 if then - moved >= patience else min(count, limit // 4)
+            wave = min(count, int(free // job.cost))
+            if wave < max(1, least):
+                if not frees:
+                    break
+                when, slots = heapq.heappop(frees)
+                if wave and moved + patience < when:
+                    # it does not wait for more any longer
+                    heapq.heappush(frees, (when, slots))
+                    when, slots = moved + patience, 0
+                then, free = max(then, when), free + slots
+                continue
+            ret.setdefault(job.seq, then - now)
+            free -= wave * job.cost
+            shares.add(job.flow, wave * job.cost, then)
+            waits[job.seq] = [count - wave, then]
+            times = known.get(" ".join(job.functions)) or every
+            for seconds, some in self._ends(times, wave, 0):
+                heapq.heappush(frees, (then + seconds, some * job.cost))
+            if wave == count:
+                flows[key].popleft()
+                if not flows[key]:
+                    del flows[key]
+        return ret
 
 
 class Report:
-    """
-    :param dict section: the settings
+    """:param dict section: the settings
     :param Queue queue: what waits
     :param Store store: what has ended
     :param callable clock: returns seconds
@@ -48,19 +163,12 @@ class Report:
         self.store = store
         self.clock = clock
         self.started = time.time()
-        #: set by the process: how often callers get to know that their job waits
-        self.interval = lambda: 4
-        # when the last jobs left the queue
-        self._left = []
+        self.estimate = Estimate(queue)
         # (when, {number of a job: in how many seconds it starts})
         self._estimated = float("-inf"), {}
         self._results = self._waits = self._unavailable = None
-        # {fail_mode: unanswered publish requests that were exported}
-        self._exported = collections.Counter()
 
-    # ------------------------------------------------------------------
     # To callers
-    # ------------------------------------------------------------------
 
     def state(self, job):
         """
@@ -77,59 +185,46 @@ class Report:
         return ret
 
     def progress(self, job):
-        """
-        Return how far a job is.
-        """
+        """Return how far a job is."""
         ret = {
             "publication": job.seq,
             "waiting": job.count,
             "sent": job.sent,
             "waited": round(self.clock() - job.queued, 1),
-            "lease": max(60, 3 * self.interval()),
         }
         if job.count:
             ret["reason"] = self.reason(job)
         return ret
 
     def reason(self, job):
-        """
-        Return why a job waits: what stops the whole queue, what the criteria module
+        """Return why a job waits: what stops the whole queue, what the criteria module
         says, or that it is not its turn yet.
         """
-        queue = self.queue
-        if queue.rules.paused_until is not None:
-            until = date(queue.rules.paused_until)
-            return (
-                f"the queue is paused until {until}" if until else "the queue is paused"
-            )
+        if self.queue.rules.paused_until is not None:
+            until = date(self.queue.rules.paused_until)
+            return "the queue is paused" + (f" until {until}" if until else "")
         if job.held:
             return "an administrator holds it"
         if job.reason:
             return job.reason
-        if queue.held_until is not None:
+        if self.queue.held_until is not None:
             return "the master could not publish a moment ago"
         return "other jobs are before it"
 
-    # ------------------------------------------------------------------
     # To people
-    # ------------------------------------------------------------------
 
     def status(self, now):
-        """
-        Return the figures of the job handler and of its criteria module.
-        """
+        """Return the figures of the job handler and of its criteria module."""
         queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
         until = rules.paused_until
-        oldest = min((job.queued for job in queue), default=now)
         return {
             "criteria": self.section["criteria"],
-            "settings": salt.job_handler.config.public(self.section),
             "pid": os.getpid(),
             "running_since": self.started,
             "queued": len(queue),
             "queued_bytes": queue.bytes,
             "max_queue_size": self.section["max_queue_size"],
-            "oldest": now - oldest,
+            "oldest": self._oldest(now),
             "paused": until is not None,
             # JSON has no infinity
             "paused_until": None if until == float("inf") else until,
@@ -147,83 +242,8 @@ class Report:
             "checking_minions": leases.checking,
         }
 
-    def words(self, now):
-        """
-        Return the same in sentences; ``to do`` is a list of them.
-        """
-        figures = self.status(now)
-        capacity, limit = figures["capacity"], figures["capacity"].get("limit")
-        used = f"{capacity['used']:g} slots occupied"
-        if limit is not None:
-            used = f"{capacity['used']:g} of {limit:g} slots occupied"
-        if capacity.get("full_minions"):
-            used += f", {_count(capacity['full_minions'], 'minion')} at their limit"
-        queue = f"empty, with room for {figures['max_queue_size']:,}"
-        if figures["queued"]:
-            queue = "{} of {:,}, the oldest since {} ({:.0f} s)".format(
-                _count(figures["queued"], "job"),
-                figures["max_queue_size"],
-                date(now - figures["oldest"]),
-                figures["oldest"],
-            )
-        return {
-            "to do": self._advice(figures) or ["Nothing: the queue is at work."],
-            "queue": queue,
-            "capacity": used,
-            "minions": "{} silent, {} asked what they run".format(
-                figures["silent_minions"], figures["checking_minions"]
-            ),
-            "so far": (
-                "{} published in {}, {} left out; {} given up, {} cancelled,"
-                " {} refused".format(
-                    _count(figures["dispatched"], "job"),
-                    _count(figures["waves"], "wave"),
-                    _count(figures["excluded"], "minion"),
-                    _count(figures["discarded"], "job"),
-                    figures["cancelled"],
-                    figures["rejected"],
-                )
-            ),
-            "criteria": figures["criteria"],
-            "running since": date(figures["running_since"]),
-        }
-
-    def _advice(self, figures):
-        ret = []
-        if figures["paused"]:
-            until = date(figures["paused_until"])
-            ret.append(
-                "The queue is paused{}: salt-run job_handler.resume lets it go on.".format(
-                    f" until {until}" if until else ""
-                )
-            )
-        for rule in figures["pauses"]:
-            reason = salt.job_handler.policy.Rule(rule).reason
-            ret.append(
-                f"Jobs wait, as {reason}: salt-run job_handler.resume lets them go on."
-            )
-        if figures["failing"]:
-            ret.append(
-                "The criteria module fails, and fail_mode decides: see the master's log."
-            )
-        if figures["held"]:
-            ret.append("Wait a moment: the master could not publish.")
-        if figures["queued"] > _NEARLY * figures["max_queue_size"]:
-            ret.append(
-                "The queue is nearly full: cancel jobs of salt-run job_handler.list, or"
-                " raise max_queue_size."
-            )
-        if figures["queued_bytes"] > _NEARLY * self.section["max_queue_bytes"]:
-            ret.append(
-                "The jobs that wait take nearly all they may: cancel some, or raise"
-                " max_queue_bytes."
-            )
-        if figures["silent_minions"]:
-            ret.append(
-                "Silent minions get no jobs until something comes from them: see whether"
-                " they run."
-            )
-        return ret
+    def _oldest(self, now):
+        return now - min((job.queued for job in self.queue), default=now)
 
     def jobs(self, now, limit=None, jid=None):
         """
@@ -236,27 +256,21 @@ class Report:
         starts = self._starts(now)
         jobs = itertools.islice(enumerate(self.queue, 1), limit)
         return [
-            self._line(job, now, place, starts)
+            self._line(job, now, place, starts.get(job.seq))
             for place, job in jobs
             if jid in (None, job.jid)
         ]
 
     def _starts(self, now):
-        """
-        Return when the jobs that wait start, at most a second old.
-        """
+        """Return when the jobs that wait start, at most a second old."""
         if self.queue.rules.paused_until is not None:
             return {}
-        then, starts = self._estimated
-        if not 0 <= now - then < 1:
-            starts = self.queue.estimate.starts(
-                self.queue.criteria.stats(now).get("limit"), now
-            )
-            self._estimated = now, starts
-        return starts
+        if not 0 <= now - self._estimated[0] < 1:
+            limit = self.queue.criteria.stats(now).get("limit")
+            self._estimated = now, self.estimate.starts(limit, now)
+        return self._estimated[1]
 
     def _line(self, job, now, place, starts):
-        seconds = starts.get(job.seq)
         return {
             "jid": job.jid,
             "fun": job.fun,
@@ -266,77 +280,45 @@ class Report:
             "waiting": job.count,
             "sent": job.sent,
             "waited": round(now - job.queued, 1),
-            "starts_in": None if seconds is None else round(seconds, 1),
+            "starts_in": None if starts is None else round(starts, 1),
             "gives_up_in": round(job.deadline - now, 1),
             "reason": self.reason(job),
         }
 
-    def leases(self, now, minion=None):
-        """
-        Return which minions have a lease for which job, the oldest first.
-        """
-        rows = sorted(self.queue.leases.rows(minion), key=lambda row: row[2].since)
-        return [
-            {
-                "minion": name,
-                "jid": jid,
-                "slots": lease.cost,
-                "seconds": round(now - lease.since, 1),
-                "asked": asked,
-            }
-            for jid, name, lease, asked in rows
-        ]
-
     def show(self, jid, now):
-        """
-        Return what is known of a job.
-        """
-        waiting = [
-            {**line, "tgt": self.store.load_of(job.seq).get("tgt")}
-            for line, job in zip(
-                self.jobs(now, jid=jid), [job for job in self.queue if job.jid == jid]
-            )
-        ]
+        """Return what is known of a job."""
+        waiting = self.jobs(now, jid=jid)
+        for line, job in zip(waiting, [job for job in self.queue if job.jid == jid]):
+            line["tgt"] = self.store.load_of(job.seq).get("tgt")
         running = sorted(self.queue.leases.jobs.get(jid, ()))
-        ended = [row for row in self.history(None) if row["jid"] == jid]
+        ended = [row["state"] for row in self.history(None) if row["jid"] == jid]
         state = "queued" if waiting else "dispatched" if running else "not here"
-        if ended and not (waiting or running):
-            state = ended[0]["state"]
         return {
             "jid": jid,
             "waiting": waiting,
             "running_on": running,
             "left_out": self.store.left_out(jid),
-            "state": state,
+            "state": ended[0] if ended and not (waiting or running) else state,
         }
 
     def history(self, limit):
-        """
-        Return the jobs that were cancelled or discarded, the latest first.
-        """
+        """Return the jobs that were cancelled or discarded, the latest first."""
         return [
             {"jid": jid, "user": user, "state": state, "reason": reason, "at": date(at)}
             for jid, user, state, reason, at in self.store.history(limit or 10**9)
         ]
 
-    # ------------------------------------------------------------------
     # Metrics. Nothing is labelled by minion, job id or user
-    # ------------------------------------------------------------------
 
     def register(self, opts):
-        """
-        Set the instruments up.
-
-        :param dict opts: the master's options
-        """
+        """Set the instruments up."""
         section = opts.get("metrics") or {}
         if (section.get("exporter") or "").lower() == "prometheus":
             # another process has the port of the master
-            listener = section.get("prometheus") or {}
-            port = listener.get("job_handler_port") or (
-                int(listener.get("port") or 9464) + 1
-            )
-            section = {**section, "prometheus": {**listener, "port": port}}
+            listener = dict(section.get("prometheus") or {})
+            port = int(listener.get("port") or 9464) + 1
+            listener["port"] = listener.get("job_handler_port") or port
+            section = {**section, "prometheus": listener}
             salt.utils.metrics.configure(
                 {**opts, "metrics": section, "__role": "master"}
             )
@@ -352,27 +334,18 @@ class Report:
             "salt.job_handler.unavailable",
             description="Publish requests that the job handler did not answer.",
         )
-
-        def stats(now):
-            # the module may be another one by then
-            return self.queue.criteria.stats(now)
-
         for name, value, description in (
             ("depth", lambda now: len(self.queue), "Jobs that wait."),
             (
                 "oldest",
-                lambda now: self.status(now)["oldest"],
-                "Seconds that the oldest job has waited.",
+                self._oldest,
+                "Seconds that the oldest has waited.",
             ),
-            (
-                "used",
-                lambda now: self.queue.leases.occupied,
-                "Slots that are occupied.",
-            ),
-            ("limit", lambda now: stats(now).get("limit"), "The master's limit."),
+            ("used", lambda now: self.queue.leases.occupied, "Slots in use."),
+            ("limit", lambda now: self._stats(now)["limit"], "The master's limit."),
             (
                 "full_minions",
-                lambda now: stats(now).get("full_minions"),
+                lambda now: self._stats(now)["full_minions"],
                 "Minions at their own limit.",
             ),
         ):
@@ -382,6 +355,10 @@ class Report:
                 description=description,
             )
 
+    def _stats(self, now):
+        # the criteria module may be another one by then
+        return {"limit": None, "full_minions": None, **self.queue.criteria.stats(now)}
+
     def _observe(self, value, _options):
         # pylint: disable=import-outside-toplevel
         from opentelemetry.metrics import Observation
@@ -389,32 +366,21 @@ class Report:
         number = value(self.clock())
         return [] if number is None else [Observation(number)]
 
-    def count_unavailable(self):
+    def count_unavailable(self, mode):
         """
-        Count the publish requests that went unanswered. Workers write them down, as only
-        one process has the port of an exporter.
+        Count a publish request that went unanswered: only one process has the port of an
+        exporter.
+
+        :param str mode: the value of ``fail_mode``
         """
-        counts = collections.Counter(self.store.get_meta("unavailable", {}))
-        for mode, number in (counts - self._exported).items():
-            self._unavailable.add(number, attributes={"result": mode})
-        self._exported = counts
+        if self._unavailable is not None:
+            self._unavailable.add(1, attributes={"result": mode})
 
     def count(self, result, job, now):
-        """
-        Count a job that leaves the queue.
+        """Count a job that leaves the queue.
 
         :param str result: ``dispatched``, or why it is not published
         """
-        self._left = [*self._left[-31:], now]
         if self._results is not None:
             self._results.add(1, attributes={"result": result})
             self._waits.record((now - job.queued) * 1000)
-
-    def retry_after(self):
-        """
-        Return in how many seconds there should be a place in the queue.
-        """
-        if len(self._left) < 2:
-            return 10
-        seconds = (self.clock() - self._left[0]) / len(self._left)
-        return int(min(60, max(1, seconds * 2)))

@@ -13,15 +13,14 @@ A job is a row with a state:
 ``discarded`` it waited for too long, its caller has ended, or a rule rejects it
 ============= =================================================================
 
-Each change is one transaction. A wave is a row before it is published, and marked as sent
-some seconds after that. What may not have been sent is published again after a restart,
-under the same job id: minions drop a job id that they have seen. So a job reaches each
-minion at least once. Leases are not stored: a minion has one if a wave went out to it and
-it is not in ``ended``.
+Each change is one transaction. A wave is a row before it is published, and is marked as
+sent some seconds later. After a restart, waves that may not have been sent are published
+again under the same job id, which minions recognise. Leases are not stored: a minion has
+one if a wave went out to it and it is not in ``ended``.
 
-The database is SQLite in WAL mode. With ``synchronous = NORMAL``, ``kill -9`` loses
-nothing, and a power cut may lose the last moments, but not the database. The statements
-are those that PostgreSQL knows as well, see :mod:`salt.job_handler.postgres`.
+The database is SQLite in WAL mode with ``synchronous = NORMAL``: ``kill -9`` loses
+nothing, and a power cut at most the last moments. PostgreSQL knows all statements as well,
+see :mod:`salt.job_handler.postgres`.
 """
 
 import contextlib
@@ -32,7 +31,6 @@ import os
 import sqlite3
 import time
 import zlib
-from collections import Counter
 
 import salt.exceptions
 import salt.payload
@@ -109,17 +107,16 @@ _TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 #: A worker waits so many seconds for somebody who holds the database.
 BUSY_SECONDS = 1
 
-#: The log of the database is moved into it when it has so many bytes.
+#: The log of the database is cut to so many bytes when it has been moved into it.
 LOG_BYTES = 16 * 1024 * 1024
 
-#: For so many seconds a second try of a publish request is answered with the job id of
-#: the first.
+#: For so many seconds a second try of a publish request gets the job id of the first.
 KEY_SECONDS = 900
 
 #: A worker hands a job over within so many seconds, or never.
 NEW_SECONDS = 600
 
-#: So many jobs that have ended are kept for people to look at.
+#: So many jobs that were cancelled or discarded are kept for people to look at.
 HISTORY = 1000
 
 #: The share of the queue that only root may use, and the share that one user may.
@@ -128,21 +125,24 @@ USER_SHARE = 0.5
 
 
 class TakenError(salt.exceptions.SaltException):
-    """
-    A worker has taken the job back, and published it itself.
-    """
+    """A worker has taken the job back, and published it itself."""
 
 
 class DamageError(salt.exceptions.SaltException):
-    """
-    A row of the database can't be read.
-    """
+    """A row of the database can't be read."""
 
 
 class StoreError(salt.exceptions.SaltException):
+    """The database can't be used. The message says what to do."""
+
+
+def is_damage(exc):
     """
-    The database can't be used. The message says what to do.
+    Return whether the database is damaged. SQLite's module has classes of their own for
+    all else that may be wrong, such as a value that can't be stored.
     """
+    # pylint: disable-next=unidiomatic-typecheck
+    return isinstance(exc, DamageError) or type(exc) is sqlite3.DatabaseError
 
 
 def is_busy(exc):
@@ -156,15 +156,12 @@ def is_busy(exc):
 
 
 def pack(value):
-    """
-    Return a value as it is stored.
-    """
+    """Return a value as it is stored."""
     return zlib.compress(salt.payload.dumps(value, use_bin_type=True), 1)
 
 
 def unpack(packed):
-    """
-    Return a value that was stored.
+    """Return a value that was stored.
 
     :raises DamageError: if it is damaged
     """
@@ -175,24 +172,16 @@ def unpack(packed):
 
 
 def folder(opts):
-    """
-    Return the folder of the store. Masters that share a cachedir each have their own.
-    """
+    """Return the folder of the store. Masters that share a cachedir each have their own."""
     ret = os.path.join(opts["cachedir"], "job_handler")
     if opts.get("cluster_id"):
         ret = os.path.join(ret, hashlib.sha256(opts["id"].encode()).hexdigest()[:16])
     return ret
 
 
-#: A link, something else, or what another user has, is in the way
-_STRANGE = {
-    errno.EACCES,
-    errno.EEXIST,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENOTDIR,
-    errno.EPERM,
-}
+def exists(opts):
+    """Return whether there is a database."""
+    return os.path.exists(os.path.join(folder(opts), NAME))
 
 
 def _private(path, folder):
@@ -206,23 +195,15 @@ def _private(path, folder):
         kind = os.O_DIRECTORY if folder else os.O_CREAT | os.O_RDWR
         handle = os.open(path, kind | os.O_NOFOLLOW, 0o600)
         try:
-            own = os.fstat(handle).st_uid == os.geteuid()
-            if own:
-                os.fchmod(handle, 0o700 if folder else 0o600)
+            if os.fstat(handle).st_uid != os.geteuid():
+                raise PermissionError(errno.EPERM, "another user has it")
+            os.fchmod(handle, 0o700 if folder else 0o600)
         finally:
             os.close(handle)
     except OSError as exc:
-        if exc.errno not in _STRANGE:
-            raise StoreError(
-                f"{path} can't be used ({exc.strerror}): see whether its file system is"
-                " full or read-only."
-            ) from exc
-        own = False
-    if not own:
         raise StoreError(
-            f"Move {path} away: the job handler keeps its files there, and it is none of"
-            " the user that the master runs as."
-        )
+            f"{path} can't be used ({exc.strerror}): correct that, or move it away."
+        ) from exc
 
 
 class Clock:
@@ -253,9 +234,7 @@ class Clock:
         return offset
 
     def keep(self):
-        """
-        Remember what time it is.
-        """
+        """Remember what time it is."""
         known = {"boot": self._boot(), "offset": self._offset, "seen": self()}
         self.store.put_meta("clock", known)
 
@@ -270,7 +249,6 @@ class Clock:
 
 class Store:
     """
-    :param dict opts: the master's options
     :param float busy: for how many seconds to wait for somebody who holds the database
     """
 
@@ -301,17 +279,16 @@ class Store:
         # a checkpoint syncs, so the job handler does it in a thread
         self.db.execute("PRAGMA wal_autocheckpoint = 0")
         self.db.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-        version = self._version()
-        self._check_version(version)
-        while version < len(MIGRATIONS):
+        self._check_version(self._version())
+        if self._version() < len(MIGRATIONS):
             with self.writing():
-                # another process may have done it meanwhile
-                version = self._version()
-                if version < len(MIGRATIONS):
-                    for statement in MIGRATIONS[version].format(**_TYPES).split(";"):
-                        self.db.execute(statement)
-                    version += 1
-                    self.db.execute(f"PRAGMA user_version = {version}")
+                self._migrate()
+
+    def _migrate(self):
+        for number, script in enumerate(MIGRATIONS[self._version() :], self._version()):
+            for statement in script.format(**_TYPES).split(";"):
+                self.db.execute(statement)
+            self.db.execute(f"PRAGMA user_version = {number + 1}")
 
     def _check_version(self, version):
         if version > len(MIGRATIONS):
@@ -325,21 +302,16 @@ class Store:
         return self.db.execute("PRAGMA user_version").fetchone()[0]
 
     def _insert(self, statement, values):
-        """
-        Insert a row, and return its number.
-        """
+        """Insert a row, and return its number."""
         return self.db.execute(statement, values).lastrowid
 
     def close(self):
-        """
-        Close the database.
-        """
+        """Close the database."""
         self.db.close()
 
     @contextlib.contextmanager
     def writing(self):
-        """
-        Keep all that is written here, or nothing, as a part of what is being written
+        """Keep all that is written here, or nothing, as a part of what is being written
         already. There is one writer at a time.
         """
         if self.db.in_transaction:
@@ -359,64 +331,43 @@ class Store:
         self.db.execute("BEGIN IMMEDIATE")
 
     def keep_lead(self):
-        """
-        Say that the job handler is still taking over what is here: if other masters have
-        the store as well, they wait for that.
-        """
+        """Say that the job handler is still taking over, if other masters wait for that."""
 
     def replaced(self):
-        """
-        Return whether the database was moved away, or another one is in its place.
-        """
+        """Return whether the database was moved away, or another one is in its place."""
         try:
             return os.stat(self.path).st_ino != self.inode
         except FileNotFoundError:
             return True
 
-    def damage(self):
-        """
-        Return what is wrong with the database, or None.
-        """
+    def check(self):
+        """:raises DamageError: if the database is damaged"""
         answer = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        return None if answer == "ok" else answer
+        if answer != "ok":
+            raise DamageError(answer)
+        self.waves()
+        self.jobs("queued")
+        query = "SELECT value FROM meta UNION ALL SELECT ids FROM targets"
+        for (value,) in self.db.execute(query):
+            unpack(value)
 
     def checkpoint(self):
-        """
-        Move what has been committed from the log into the database. Another thread may
-        call this.
-        """
+        """Move the log into the database. Another thread may call this."""
         db = sqlite3.connect(self.path, isolation_level=None)
         try:
             db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         finally:
             db.close()
 
-    def log_bytes(self):
-        """
-        Return the size of what :meth:`checkpoint` would move.
-        """
-        try:
-            return os.path.getsize(f"{self.path}-wal")
-        except FileNotFoundError:
-            return 0
-
-    # ------------------------------------------------------------------
-    # Small values: settings, pauses, what the criteria module wants to be kept
-    # ------------------------------------------------------------------
-
     def get_meta(self, name, default=None):
-        """
-        Return a value that was kept.
-        """
+        """Return a value that was kept."""
         row = self.db.execute(
             "SELECT value FROM meta WHERE name = ?", (name,)
         ).fetchone()
         return unpack(row[0]) if row else default
 
     def put_meta(self, name, value):
-        """
-        Keep a value that msgpack can carry.
-        """
+        """Keep a value that msgpack can carry."""
         with self.writing():
             self.db.execute(
                 "INSERT INTO meta VALUES (?, ?)"
@@ -424,9 +375,7 @@ class Store:
                 (name, pack(value)),
             )
 
-    # ------------------------------------------------------------------
     # What workers of the master do
-    # ------------------------------------------------------------------
 
     def reserve(self, key, user, privileged, size, most, most_bytes):
         """
@@ -434,11 +383,10 @@ class Store:
 
         :param str key: names the publish request, or None
         :param bool privileged: whether the share for root is for this user
-        :param int size: how many bytes the job takes
-        :param int most: how many jobs may wait
-        :param int most_bytes: how many bytes they may take
-        :return: ``(seq, None, None)`` for a new job, ``(seq, state, jid)`` if the request
-            is known, or ``(None, sentence, None)`` if there is no place
+        :param int size: how many bytes the job takes. ``most`` jobs may wait, and take
+            ``most_bytes`` together
+        :return: ``(seq, None, None)`` for a new job, ``(seq, state, jid)`` if the
+            request is known, or ``(None, sentence, None)`` if there is no place
         """
         with self.writing():
             row = self.db.execute(
@@ -456,9 +404,7 @@ class Store:
         return seq, None, None
 
     def _full(self, user, privileged, size, most, most_bytes):
-        """
-        Return why there is no place for a job, or None.
-        """
+        """Return why there is no place for a job, or None."""
         count, taken, mine, my_bytes = self.db.execute(
             "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT),"
             " coalesce(sum(CASE WHEN owner = ? THEN 1 END), 0),"
@@ -466,36 +412,19 @@ class Store:
             " FROM jobs WHERE state = 'queued'",
             (user, user),
         ).fetchone()
-        shares = [
-            (f"The master has {count} jobs waiting, and takes", count + 1, most),
-            (
-                f"With this one the jobs that wait would take {taken + size} bytes, and"
-                " the master's queue takes",
-                taken + size,
-                most_bytes,
-            ),
-        ]
+        jobs = f"The master has {count} jobs waiting, and takes"
+        size_of = "The waiting jobs{} would take {} bytes with this one, and may take"
+        checks = []
         if not privileged:
-            shares = [
-                (
-                    f"User {user} has {mine} jobs in the master's queue, which takes of"
-                    " one user",
-                    mine + 1,
-                    max(1, int(most * USER_SHARE)),
-                ),
-                (
-                    f"With this one the jobs of user {user} would take"
-                    f" {my_bytes + size} bytes, and the master's queue takes of one user",
-                    my_bytes + size,
-                    int(most_bytes * USER_SHARE),
-                ),
-                # a share is for root
-                *(
-                    (sentence, number, limit - int(limit * ROOT_SHARE))
-                    for sentence, number, limit in shares
-                ),
-            ]
-        for sentence, number, limit in shares:
+            own = f"User {user} has {mine} jobs waiting, and may have"
+            own_size = size_of.format(f" of user {user}", my_bytes + size)
+            checks.append((own, mine + 1, max(1, int(most * USER_SHARE))))
+            checks.append((own_size, my_bytes + size, int(most_bytes * USER_SHARE)))
+            most -= int(most * ROOT_SHARE)
+            most_bytes -= int(most_bytes * ROOT_SHARE)
+        checks.append((jobs, count + 1, most))
+        checks.append((size_of.format("", taken + size), taken + size, most_bytes))
+        for sentence, number, limit in checks:
             if number > limit:
                 return f"{sentence} at most {limit}"
         return None
@@ -504,8 +433,7 @@ class Store:
         """
         Hand a job over: from here on the job handler has it.
 
-        :param dict load: what its minions get
-        :param list ids: their ids, sorted
+        :param dict load: what the minions with the sorted ``ids`` get
         :param dict info: what the queue wants to know of it
         """
         body = pack(load)
@@ -524,67 +452,43 @@ class Store:
                 raise StoreError("its place in the queue is gone")
 
     def abandon(self, seq):
-        """
-        Forget a job that got no job id.
-        """
+        """Forget a job that got no job id."""
         self.db.execute("DELETE FROM jobs WHERE seq = ? AND state = 'new'", (seq,))
 
     def take_back(self, seq, state, reason=None):
         """
-        Take a job that nothing was published of from the job handler, which has stopped.
-
-        :param str state: ``direct`` or ``discarded``
-        :return: whether it was still there to be taken
+        Take a job that nothing was published of from the job handler, which has
+        stopped, and return whether it was still there. The state is ``direct`` or
+        ``discarded``.
         """
-        return bool(
-            self.db.execute(
+        with self.writing():
+            done = self.db.execute(
                 # the caller reads that nothing was sent, and may try again
                 "UPDATE jobs SET state = ?, reason = ?,"
                 " key = CASE WHEN ? = 'direct' THEN key END"
                 " WHERE seq = ? AND state IN ('new', 'queued', ?) AND waves = 0",
                 # the last for one that took it, and lost the connection then
                 (state, reason, state, seq, state),
-            ).rowcount
-        )
-
-    def add_unavailable(self, counts):
-        """
-        Count publish requests that the job handler did not answer.
-
-        :param Counter counts: how many, by the value of ``fail_mode``
-        """
-        with self.writing():
-            self.put_meta(
-                "unavailable", dict(counts + Counter(self.get_meta("unavailable")))
             )
+        return bool(done.rowcount)
 
-    # ------------------------------------------------------------------
     # What the job handler does
-    # ------------------------------------------------------------------
 
     def values(self, column, state):
-        """
-        Return a list of one value of each job in a state.
-        """
+        """Return a list of one value of each job in a state."""
         rows = self.db.execute(f"SELECT {column} FROM jobs WHERE state = ?", (state,))
         return [value for (value,) in rows]
 
-    def jobs(self, state, seqs=None):
+    def jobs(self, state, seq=None):
         """
-        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs in a state.
-
-        :param list seqs: only those with these numbers
+        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs in a
+        state, or of the one with a number.
         """
-        query = (
+        rows = self.db.execute(
             "SELECT seq, jid, owner, size, at, count, waves, info FROM jobs"
-            " WHERE state = ?"
-        )
-        if seqs is None:
-            rows = self.db.execute(f"{query} ORDER BY seq", (state,)).fetchall()
-        else:
-            rows = []
-            for seq in sorted(seqs):
-                rows += self.db.execute(f"{query} AND seq = ?", (state, seq)).fetchall()
+            f" WHERE state = ? {'' if seq is None else 'AND seq = ?'} ORDER BY seq",
+            (state,) if seq is None else (state, seq),
+        ).fetchall()
         return [(*row[:-1], unpack(row[-1])) for row in rows]
 
     def _row(self, columns, seq):
@@ -593,17 +497,14 @@ class Store:
         ).fetchone()
 
     def load_of(self, seq):
-        """
-        Return what the minions of a job get, or None if the job has ended. It may be
+        """Return what the minions of a job get, or None if the job has ended. It may be
         large, so it is not kept.
         """
         row = self._row("load", seq)
         return unpack(row[0]) if row and row[0] is not None else None
 
     def ids_of(self, seq):
-        """
-        Return the ids of the minions that a job waits for, none if it is not known.
-        """
+        """Return the ids of the minions that a job waits for, none if it is not known."""
         row = self.db.execute(
             "SELECT ids FROM jobs JOIN targets USING (digest) WHERE seq = ?", (seq,)
         ).fetchone()
@@ -611,10 +512,8 @@ class Store:
 
     def _set_ids(self, seq, ids, waves):
         """
-        Let a job wait for these minions.
-
-        :param int waves: how many waves of it went out
-        :return: how many bytes the ids take
+        Let a job of which so many waves went out wait for these minions, and return how
+        many bytes their ids take.
         """
         packed = pack(ids)
         digest = hashlib.blake2b(packed, digest_size=16).digest()
@@ -629,11 +528,9 @@ class Store:
         return len(packed)
 
     def wave(self, job, minions, excluded, rest, whole, state="queued"):
-        """
-        Write down that a wave is about to be published, and who is left out.
+        """Write down that a wave is about to be published, and who is left out.
 
-        :param job: the job
-        :param rest: its minions that still wait
+        :param rest: the minions of the job that still wait
         :param bool whole: whether it goes out with the target of the job
         :param str state: of the job; with ``direct`` a worker has published the wave
         :return: the number of the wave, or None if ``minions`` is empty
@@ -641,10 +538,8 @@ class Store:
         """
         number = None
         with self.writing():
-            row = self.db.execute(
-                "SELECT 1 FROM jobs WHERE seq = ? AND state = ?", (job.seq, state)
-            ).fetchone()
-            if row is None:
+            row = self._row("state", job.seq)
+            if row is None or row[0] != state:
                 raise TakenError(f"job {job.jid} was published by a worker")
             self._leave_out(job.jid, excluded)
             if minions:
@@ -673,11 +568,8 @@ class Store:
 
     def progress(self, sent, ended, done):
         """
-        Write down how far the waves are.
-
-        :param sent: the numbers of those that were published
-        :param ended: ``(job id, minion)`` of the leases that have ended
-        :param done: the ids of the jobs of which nothing is out any more
+        Write down which waves were published, which leases have ended, as ``(job id,
+        minion)``, and of which jobs nothing is out any more.
         """
         jids = [(jid,) for jid in done]
         with self.writing():
@@ -697,10 +589,8 @@ class Store:
 
     def failed(self, wave, seq, minions, waves):
         """
-        A wave could not be published: the job waits again.
-
-        :param list minions: the ids of those that it waits for
-        :param int waves: how many waves of it went out
+        A wave could not be published: the job, of which so many waves went out, waits
+        again for these minions.
         """
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
@@ -727,8 +617,7 @@ class Store:
         return ret
 
     def finish(self, seq, jid, state, reason, left_out):
-        """
-        End a job, or the rest of one, that waits.
+        """End a job, or the rest of one, that waits.
 
         :param dict left_out: the minions that do not get it, each with the reason
         :raises TakenError: if a worker has taken the job back
@@ -746,9 +635,7 @@ class Store:
                 raise TakenError(f"job {jid} was published by a worker")
 
     def left_out(self, jid):
-        """
-        Return the minions that did not get a job, each with the reason.
-        """
+        """Return the minions that did not get a job, each with the reason."""
         ret = {}
         for (reasons,) in self.db.execute(
             "SELECT reasons FROM left_out WHERE jid = ? ORDER BY id", (jid,)
@@ -757,9 +644,7 @@ class Store:
         return ret
 
     def owners(self, jid):
-        """
-        Return the users whose jobs have this id.
-        """
+        """Return the users whose jobs have this id."""
         rows = self.db.execute("SELECT DISTINCT owner FROM jobs WHERE jid = ?", (jid,))
         return [owner for (owner,) in rows]
 
@@ -777,10 +662,8 @@ class Store:
 
     def clean(self, keep):
         """
-        Forget what nobody needs.
-
-        :param float keep: for how many seconds the reasons of those who were left out
-            are kept, 0 for ever
+        Forget what nobody needs. For ``keep`` seconds it is known who was left out,
+        with 0 for ever.
         """
         now = self.clock()
         with self.writing():
@@ -808,57 +691,56 @@ class Store:
         self._shrink()
 
     def _shrink(self):
-        """
-        Give space back to the disk.
-        """
+        """Give space back to the disk."""
         # execute() would end after the first page
         self.db.executescript("PRAGMA incremental_vacuum(1000)")
 
-
-# ----------------------------------------------------------------------
-# Where the job handler is turned off now, or its database is damaged
-# ----------------------------------------------------------------------
-
-
-def end_all(opts, reason):
-    """
-    End the jobs that wait in the queue of a job handler that is turned off now. They are
-    not published, not even if it is turned on again.
-
-    :param str reason: the sentence that says why
-    """
-    if not os.path.exists(os.path.join(folder(opts), NAME)):
-        return
-    try:
-        store = Store(opts)
-    except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
-        log.error("What waited in the job handler's queue can't be read: %s", exc)
-        return
-    try:
-        for seq, jid, *_ in store.jobs("queued"):
-            left_out = dict.fromkeys(store.ids_of(seq), reason)
-            log.warning(
-                "Job %s is not published to %d minions: %s", jid, len(left_out), reason
-            )
-            store.finish(seq, jid, "discarded", reason, left_out)
-        with store.writing():
-            for table in ("waves", "ended"):
-                store.db.execute(f"DELETE FROM {table}")
-            store.db.execute(
+    def end_all(self, reason):
+        """
+        End all jobs, as the job handler is turned off: they are not published, not even
+        if it is turned on again.
+        """
+        for seq, jid, *_ in self.jobs("queued"):
+            ids = self.ids_of(seq)
+            log.warning("Job %s is not published to %d minions", jid, len(ids))
+            self.finish(seq, jid, "discarded", reason, dict.fromkeys(ids, reason))
+        with self.writing():
+            self.db.execute("DELETE FROM waves")
+            self.db.execute("DELETE FROM ended")
+            self.db.execute(
                 "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
                 " WHERE state IN ('new', 'running', 'direct')"
             )
-            store.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
-    except (DamageError, sqlite3.Error):
-        log.exception("What waited in the job handler's queue could not be ended")
-    finally:
-        store.close()
+            self.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
+
+
+def turned_off(opts, reason):
+    """End what waits in the queue of a job handler that is turned off now."""
+    if not exists(opts):
+        return
+    try:
+        with contextlib.closing(Store(opts)) as store:
+            store.end_all(reason)
+    except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
+        log.error("What waited in the job handler's queue was not ended: %s", exc)
+
+
+def left_out(opts, jid):
+    """Return who did not get a job when the job handler was on, each with the reason."""
+    if not exists(opts):
+        return {}
+    try:
+        with contextlib.closing(Store(opts)) as store:
+            return store.left_out(jid)
+    except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
+        log.info("It can't be read who was left out of job %s: %s", jid, exc)
+        return {}
 
 
 def set_aside(opts, damage):
     """
     Put a damaged database aside, and copy what can be read of it into a new one. At most
-    one damaged database is kept: it holds the arguments of jobs.
+    one is kept: it holds the arguments of jobs.
     """
     path = os.path.join(folder(opts), NAME)
     aside = f"{path}.damaged"
@@ -867,36 +749,32 @@ def set_aside(opts, damage):
             os.unlink(aside + suffix)
         with contextlib.suppress(FileNotFoundError):
             os.rename(path + suffix, aside + suffix)
-    store = Store(opts)
-    old = sqlite3.connect(aside)
-    copied = {}
-    try:
-        for table in ("targets", "jobs", "waves", "ended", "left_out", "meta"):
-            copied[table] = _copy(old, store.db, table)
-        with store.writing():
-            # it is not known any more what these are, or whom they are for
-            store.db.execute(
-                "DELETE FROM jobs WHERE state IN ('queued', 'direct') AND (jid IS NULL"
-                " OR info IS NULL OR load IS NULL OR digest IS NULL"
-                " OR digest NOT IN (SELECT digest FROM targets))"
-            )
-    finally:
-        old.close()
-        store.close()
+    lost = set()
+    # it is not known any more what these are, or whom they are for
+    unknown = (
+        "FROM jobs WHERE state IN ('queued', 'direct') AND (jid IS NULL OR info IS NULL"
+        " OR load IS NULL OR digest IS NULL OR digest NOT IN (SELECT digest FROM targets))"
+    )
+    with contextlib.closing(Store(opts)) as store:
+        with contextlib.closing(sqlite3.connect(aside)) as old:
+            for table in ("targets", "jobs", "waves", "ended", "left_out", "meta"):
+                _copy(old, store.db, table, lost)
+        lost.update(jid for (jid,) in store.db.execute(f"SELECT jid {unknown}"))
+        store.db.execute(f"DELETE {unknown}")
     log.critical(
-        "The job handler's queue is damaged (%s). %d of its jobs could be read, others are"
-        " lost; the damaged database is %s",
+        "The job handler's queue is damaged (%s). Lost is: %s; what else could"
+        " be read is kept, and the damaged database is %s",
         damage,
-        copied["jobs"],
+        ", ".join(sorted(map(str, lost))) or "nothing that is known",
         aside,
     )
 
 
-def _copy(old, new, table):
+def _copy(old, new, table, lost):
     """
-    Copy the rows of a table that can be read, and that make sense.
+    Copy the rows of a table that can be read, and that make sense. Add what is lost to a
+    set: the ids of jobs, and the table if its rows have none.
     """
-    count = 0
     for order in ("ASC", "DESC"):
         key = {"targets": "digest", "meta": "name", "ended": "jid"}.get(table, "rowid")
         try:
@@ -909,12 +787,11 @@ def _copy(old, new, table):
                         if values.get(name) is not None:
                             unpack(values[name])
                     marks = ", ".join("?" * len(row))
-                    count += new.execute(
+                    new.execute(
                         f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT DO NOTHING",
                         row,
-                    ).rowcount
+                    )
                 except (DamageError, sqlite3.Error):
-                    log.debug("A row of the table %s is damaged", table)
+                    lost.add(values.get("jid") or f"a row of {table}")
         except (sqlite3.DatabaseError, OverflowError):
-            log.debug("A page of the table %s is damaged", table)
-    return count
+            lost.add(f"a page of {table}")

@@ -14,7 +14,6 @@ import fnmatch
 import salt.exceptions
 import salt.job_handler
 import salt.job_handler.control
-import salt.utils.minions
 
 
 def __virtual__():
@@ -67,9 +66,7 @@ def _sees_all():
 
 
 def _first(cmd, limit):
-    """
-    Return the first jobs that a command lists, of those that the user may see.
-    """
+    """Return the first jobs that a command lists, of those that the user may see."""
     if limit is not None:
         salt.job_handler.control.check_number("limit", limit)
     if _sees_all():
@@ -93,11 +90,20 @@ def _checked(jid):
     return str(jid)
 
 
+def _rule(function, user, target):
+    if target is not None and not _sees_all():
+        # a regular expression may take very long, and a pillar tells of itself
+        raise salt.exceptions.SaltInvocationError(
+            "Only root, the master's user and operators pause jobs for a target."
+        )
+    given = {"function": function, "user": user, "target": target}
+    return {key: str(value) for key, value in given.items() if value is not None}
+
+
 def status():
     """
-    Return in words how the job handler is: whether there is anything to do about it, how
-    many jobs wait and since when, how much of the limit is used, and what has become
-    of the other jobs.
+    Return how many jobs wait and for how many seconds, how much of the limit is used, and
+    what has become of the other jobs. Other times are seconds since the epoch.
 
     CLI Example:
 
@@ -105,47 +111,25 @@ def status():
 
         salt-run job_handler.status
     """
-    return _ask("words")
-
-
-def figures():
-    """
-    Return the same as :func:`status`, as figures for programs. Times are seconds since
-    the epoch.
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run job_handler.figures --out=json
-    """
     return _ask("status")
 
 
 def list_(limit=100):
     """
-    Return the jobs that wait, in their order, with the reason of each.
-
-    limit
-        Return at most so many, or all with ``None``.
+    Return the jobs that wait, in their order, with the reason of each: at most ``limit``,
+    or all with ``None``.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run job_handler.list
         salt-run job_handler.list limit=10
     """
     return _first("list", limit)
 
 
 def show(jid):
-    """
-    Return what is known of a job: why it waits and for how many minions, and which
-    minions run it.
-
-    jid
-        The job id.
+    """Return why a job waits and for how many minions, and which minions run it.
 
     CLI Example:
 
@@ -156,34 +140,10 @@ def show(jid):
     return _ask("show", jid=_checked(jid))
 
 
-def leases(minion=None):
-    """
-    Return which minions occupy a slot with which job, the oldest first: how many slots, for
-    how many seconds, and whether the minion is asked what it runs.
-
-    minion
-        The id of a minion, or all.
-
-    :return: a list of dictionaries with ``minion``, ``jid``, ``slots``, ``seconds`` and
-        ``asked``. What only syndics know counts as the minion ``*``
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt-run job_handler.leases web1
-    """
-    minion = None if minion is None else str(minion)
-    return _ask("leases", minion=minion)["leases"]
-
-
 def history(limit=100):
     """
     Return the jobs that were cancelled, or discarded without having been published to all
-    of their minions, the latest first, each with the reason.
-
-    limit
-        Return at most so many.
+    of their minions, the latest first, each with the reason: at most ``limit``.
 
     CLI Example:
 
@@ -196,13 +156,9 @@ def history(limit=100):
 
 def cancel(jid):
     """
-    Take a job out of the queue. Minions that have got it already go on with it.
-    What may not have been sent when the master was killed is not sent again.
-
-    jid
-        The job id.
-
-    :return: how many minions won't get it
+    Take a job out of the queue, and return how many minions won't get it. Minions that
+    have got it already go on with it. What may not have been sent when the master was
+    killed is not sent again.
 
     CLI Example:
 
@@ -211,23 +167,6 @@ def cancel(jid):
         salt-run job_handler.cancel 20261121093000000000
     """
     return _ask("cancel", jid=_checked(jid))["cancelled"]
-
-
-def _rule(function, user, target):
-    if target is not None and not _sees_all():
-        # a regular expression may take the job handler's process for ever, and a pause
-        # for pillars would tell of them
-        engines = {
-            salt.utils.minions.parse_target(word)["engine"]
-            for word in str(target).split()
-        }
-        if engines & {"E", "P", "I", "J", "N"}:
-            raise salt.exceptions.SaltInvocationError(
-                "Only root pauses jobs for targets with regular expressions, pillars or"
-                " nodegroups: name minions or grains."
-            )
-    given = {"function": function, "user": user, "target": target}
-    return {key: str(value) for key, value in given.items() if value is not None}
 
 
 def pause(seconds=3600, function=None, user=None, target=None):
@@ -243,14 +182,13 @@ def pause(seconds=3600, function=None, user=None, target=None):
         Globs. Jobs that do not match go on.
 
     target
-        A compound target. Jobs for none of its minions go on. Only root uses regular
-        expressions, pillars and nodegroups.
+        A compound target. Jobs for none of its minions go on. It takes root, the master's
+        user, or one of ``operators``.
 
     CLI Example:
 
     .. code-block:: bash
 
-        salt-run job_handler.pause
         salt-run job_handler.pause seconds=600
         salt-run job_handler.pause function='state.*' target='G@role:db'
     """
@@ -260,8 +198,7 @@ def pause(seconds=3600, function=None, user=None, target=None):
 
 
 def resume(function=None, user=None, target=None):
-    """
-    End a pause with the same arguments, or all pauses.
+    """End a pause with the same arguments, or all pauses.
 
     CLI Example:
 
@@ -276,13 +213,8 @@ def resume(function=None, user=None, target=None):
 
 def hold(jid):
     """
-    Keep a job in the queue until :func:`release`, while others pass. Its deadline stays
-    as it is: a caller that waits for it gives up in time.
-
-    jid
-        The job id.
-
-    :return: how many minions wait for it
+    Keep a job in the queue until :func:`release`, while others pass, and return how many
+    minions wait for it. A caller that waits for it gives up in time.
 
     CLI Example:
 
@@ -294,13 +226,7 @@ def hold(jid):
 
 
 def release(jid):
-    """
-    Let a job go that was held.
-
-    jid
-        The job id.
-
-    :return: how many minions wait for it
+    """Let a job go that was held, and return how many minions wait for it.
 
     CLI Example:
 
@@ -313,17 +239,12 @@ def release(jid):
 
 def prioritize(jid, priority=1):
     """
-    Let a job go before all those of lower priority, whosever they are. Jobs have the
-    priority 0.
-
-    jid
-        The job id.
+    Let a job go before all those of lower priority, whosever they are, and return how many
+    minions wait for it. Jobs have the priority 0.
 
     priority
         A whole number from -1000000 to 1000000; with one below 0 the job goes when no
-        other waits. Only root gives one above 0.
-
-    :return: how many minions wait for it
+        other waits. Above 0 it takes root, the master's user, or one of ``operators``.
 
     CLI Example:
 
@@ -335,17 +256,16 @@ def prioritize(jid, priority=1):
     salt.job_handler.control.check_number("priority", priority)
     if priority > 0 and not _sees_all():
         raise salt.exceptions.SaltInvocationError(
-            "Only root gives a priority above 0: give 0, or less."
+            "Only root, the master's user and operators give a priority above 0: give 0,"
+            " or less."
         )
     return _ask("order", jid=_checked(jid), priority=priority)["minions"]
 
 
 def reconcile():
     """
-    Ask all minions with jobs what they run, and let the leases of other jobs expire. This
-    happens by itself for jobs that take long.
-
-    :return: how many leases are checked
+    Ask all minions with jobs what they run, let the leases of other jobs expire, and return
+    how many leases are checked. This happens by itself for jobs that take long.
 
     CLI Example:
 
@@ -357,8 +277,7 @@ def reconcile():
 
 
 def reload():
-    """
-    Read the section ``rate_limiting`` of the master's configuration again, without a
+    """Read the section ``rate_limiting`` of the master's configuration again, without a
     restart. If anything in it is wrong, nothing changes.
 
     CLI Example:

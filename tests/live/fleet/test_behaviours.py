@@ -10,11 +10,10 @@ import psutil
 import pytest
 
 from evil_minions import Control, Selection
-from evil_minions.samples.files import read_samples
-from evil_minions.samples.rows import DecisionRow
+from evil_minions.samples import DecisionRow, read_samples
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live.fleet.bus import Bus
+from tests.live.helpers.fleet_bus import Bus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +85,7 @@ def keys(bed: Bed) -> dict[str, list[str]]:
 def take(ready: Iterator[str], control: Control, behaviour: str, count: int = 2) -> list[str]:
     """Return some fresh minions that behave so."""
     chosen = list(itertools.islice(ready, count))
-    assert control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name=behaviour) == count
+    assert control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), behaviour=behaviour) == count
     return chosen
 
 
@@ -129,7 +128,7 @@ def test_answers_of_presets(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> Non
     assert sorted(bus.returned(poll, 4)) == sorted((name, {}) for name in (*twice, *big))
     assert bus.returns(jid) == found
     # revived, and healthy again: what was missing was their doing
-    assert control.order("behaviour", Selection(tgt=everybody, tgt_type="list"), name="plain") == 8
+    assert control.order("behaviour", Selection(tgt=everybody, tgt_type="list"), behaviour="plain") == 8
     assert control.order("revive") == 2
     bus.wait(lambda: all_ready(fleet), "the dead don't come back")
     again = bus.publish(everybody, "test.ping")
@@ -175,7 +174,7 @@ def test_hyperactive(bus: Bus, fleet: Fleet, ready: Iterator[str]) -> None:
     chosen = take(ready, fleet.control, "hyperactive")
     bus.wait(lambda: len(tags(bus)) > 60, "no events")
     assert {tag.split("/")[2] for tag in tags(bus)} == set(chosen)
-    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name="plain")
+    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), behaviour="plain")
 
 
 def tags(bus: Bus) -> list[str]:
@@ -207,7 +206,7 @@ def test_flapping(bed: Bed, bus: Bus, fleet: Fleet, ready: Iterator[str]) -> Non
 
     bus.wait(lost_and_found, f"the master always had the same connections: {seen}")
     assert fleet.status().counters.disconnects >= 1
-    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), name="plain")
+    fleet.control.order("behaviour", Selection(tgt=chosen, tgt_type="list"), behaviour="plain")
     until(lambda: fleet.status().partitioned == 0, Deadline(SECONDS), lambda: "the minions don't come back")
 
 
@@ -225,7 +224,7 @@ def test_start_storm(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     storm, calm = accepted[-8:], accepted[:8]
     fleet.control.order("kill", Selection(tgt=[*storm, *calm], tgt_type="list"))
-    fleet.control.order("behaviour", Selection(tgt=storm, tgt_type="list"), name="start-storm")
+    fleet.control.order("behaviour", Selection(tgt=storm, tgt_type="list"), behaviour="start-storm")
     before = len(bus.events(act="accept"))
     assert fleet.control.order("revive", Selection(tgt=calm, tgt_type="list")) == 8
     assert fleet.control.order("revive", Selection(tgt=storm, tgt_type="list")) == 8
@@ -241,7 +240,7 @@ def test_partition_and_heal(bus: Bus, fleet: Fleet, bed: Bed) -> None:
     accepted = sorted(set(bed.settings.minion_ids()) - {name for names in keys(bed).values() for name in names})
     cut, others = accepted[:5], accepted[5:10]
     both = Selection(tgt=[*cut, *others], tgt_type="list")
-    assert fleet.control.order("behaviour", both, name="plain") == 10
+    assert fleet.control.order("behaviour", both, behaviour="plain") == 10
     assert fleet.control.order("partition", Selection(tgt=cut, tgt_type="list")) == 5
     assert fleet.status().partitioned == 5
     jid = bus.publish([*cut, *others], "test.ping")

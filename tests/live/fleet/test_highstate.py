@@ -12,13 +12,13 @@ import pytest
 
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live import real_minion, states_tree, tapped_tree
+from tests.live.helpers import real_minion, states_tree, tapped_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.live.tapped_tree import Request, Tap
+    from tests.live.helpers.tapped_tree import Request, Tap
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evil_minions import TRANSPORTS, Selection
-from evil_minions.samples.files import read_samples
-from evil_minions.samples.rows import ReturnRow
+from evil_minions.samples import ReturnRow, read_samples
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live import real_minion
+from tests.live.helpers import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

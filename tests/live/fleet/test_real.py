@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from evil_minions import Selection
-from evil_minions.inventory.grains import GrainsFactory, load_template
+from evil_minions.inventory import GrainsFactory, load_template
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live import real_minion
+from tests.live.helpers import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 REAL, TWIN = "real-00000", "twin-00000"
 MINIONS = 12
 READY_S = 120.0
-SCRIPT = Path(__file__).parent / "loads.py"
-STATES = Path(__file__).parent.parent.parent.parent / "evil_minions" / "data" / "states.json"
+SCRIPT = Path(__file__).parents[1] / "helpers" / "fleet_loads.py"
+STATES = Path(__file__).with_name("states.json")
 # differ from minion to minion or from moment to moment
 MOMENTARY = {"_stamp", "ts", "jid", "pid", "start_time", "duration"}
 PILLAR = """\

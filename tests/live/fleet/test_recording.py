@@ -18,16 +18,16 @@ import psutil
 import pytest
 import yaml
 
-from evil_minions.inventory.grains import GrainsFactory, template_of
-from evil_minions.recording import recording
+from evil_minions import recording
+from evil_minions.inventory import GrainsFactory, template_of
 from harness.bed import Bed, BedSettings
 from harness.processes.deadline import Deadline, until
-from tests.live import real_minion
+from tests.live.helpers import real_minion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from evil_minions.recording.recording import Recording
+    from evil_minions.recording import Recording
     from harness.bed.fleet import Fleet
 
 
@@ -39,7 +39,7 @@ WAIT_S = 120.0 + 0.5 * MINIONS
 pytestmark = [pytest.mark.live, pytest.mark.timeout(480 + 3 * WAIT_S)]
 # what a master writes into the states of a failed run before it keeps them, see fire_ret_load in salt/utils/event.py
 ADDED = ("retcode", "_stamp", "jid", "id", "success", "return", "fun", "user")
-SCRIPT = Path(__file__).parent / "loads.py"
+SCRIPT = Path(__file__).parents[1] / "helpers" / "fleet_loads.py"
 PEM = "\n".join(
     ["-----BEGIN PRIVATE KEY-----", *(f"MIIEvQIBADANBgkqhkiG9w0BAQ{n}" for n in range(4)), "-----END PRIVATE KEY-----"]
 )
@@ -139,7 +139,7 @@ def path(bed: Bed) -> Path:
     """Record a highstate and more, and return the file."""
     path = bed.folder / "real.json"
     argv = ["record", "--minion", REAL, "--output", str(path), "--jobs", str(len(JOBS) - 1), "--seconds", "240"]
-    argv += ["--config", str(bed.master.config_dir / "master"), "--json"]
+    argv += ["--config", str(bed.master.config_dir / "master")]
     recorder = bed.spawn("recorder", [sys.executable, "-m", "evil_minions", *argv])
     log = bed.logs / "recorder.out"
 

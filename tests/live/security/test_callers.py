@@ -23,11 +23,11 @@ from harness.bed import Bed, BedSettings
 from harness.bed.master import GRAIN
 from harness.bed.settings import ApiSettings
 from harness.processes.deadline import Deadline, until
-from tests.live.security import loads
-from tests.live.security.lines import LINES, Line
-from tests.live.security.witness import Events, Keys
-from tests.live.test_bed_users import as_other
-from tests.live.test_query_bed import request
+from tests.live.bed.test_users import as_other
+from tests.live.helpers.fuzz import loads
+from tests.live.helpers.fuzz.lines import LINES, Line
+from tests.live.helpers.fuzz.witness import Events, Keys
+from tests.live.query.test_bed import request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.bed import Bed, BedSettings
-from tests.live.security.fuzzer import Fuzzer, Plan
+from tests.live.helpers.fuzz.fuzzer import Fuzzer, Plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from evil_minions import Transport
-    from tests.live.security.fuzzer import Findings
+    from tests.live.helpers.fuzz.fuzzer import Findings
 
 PACKETS = 300
 LONG = Plan.of_environment()

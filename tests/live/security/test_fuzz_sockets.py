@@ -19,16 +19,16 @@ import pytest
 
 from harness.bed.settings import ApiSettings
 from harness.processes.ports import HOST
-from tests.live.handler_bed import answers, handler_bed
-from tests.live.security import loads, values
-from tests.live.security.fuzzer import WARM, Plan
-from tests.live.security.witness import Events, Log, Processes, framed
+from tests.live.helpers.fuzz import loads, values
+from tests.live.helpers.fuzz.fuzzer import WARM, Plan
+from tests.live.helpers.fuzz.witness import Events, Log, Processes, framed
+from tests.live.helpers.handler_bed import answers, handler_bed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.live.handler_bed import HandlerBed
+    from tests.live.helpers.handler_bed import HandlerBed
 
 PACKETS: Final = 300
 LONG: Final = Plan.of_environment()
@@ -40,12 +40,10 @@ JOB: Final = {"jid": loads.JID, "fun": "test.ping", "arg": [], "tgt": "*", "tgt_
 # a sound request for every command of the job handler
 COMMANDS: Final[list[dict[str, Any]]] = [
     {"cmd": "status"},
-    {"cmd": "words"},
     {"cmd": "order", "jid": loads.JID, "priority": 1, "held": False},
     {"cmd": "list", "limit": 5},
     {"cmd": "show", "jid": loads.JID},
     {"cmd": "owners", "jid": loads.JID},
-    {"cmd": "leases", "minion": "minion-00000"},
     {"cmd": "history", "limit": 5},
     {"cmd": "reconcile"},
     {"cmd": "reload"},

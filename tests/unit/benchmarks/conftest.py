@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.benchmark import Measurement, Options, Samples
-from benchmarks.registry import ALL
+from benchmarks.registry import ALL, LOADS
 from benchmarks.results.__main__ import main
-from benchmarks.results.subjects import LOADS
 from harness.paths import TREES
 from harness.results import result, runs, trees
 from harness.scenarios import scenario as scenarios
@@ -21,6 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from benchmarks.benchmark import Benchmark
+
+
+def hashes(name: str) -> dict[str, Any]:
+    """Return those of a tree; only ours has extensions."""
+    extensions = {one: f"extension {one}" for one in ("query", "console")} if name == "patched" else {}
+    return {"hash": f"hash of all {name}", "core": f"hash of {name}", "extensions": extensions}
+
 
 MACHINE: dict[str, Any] = {
     "machine": {
@@ -34,7 +40,7 @@ MACHINE: dict[str, Any] = {
     },
     "versions": {"salt_stock": "3008.5"},
     "git": {"commit": "0" * 40, "uncommitted_changes": False},
-    "trees": {name: {"hash": f"hash of {name}", "edited": []} for name in ("stock", "patched")},
+    "trees": {name: {**hashes(name), "edited": []} for name in ("stock", "patched")},
 }
 WHEN = datetime(2026, 11, 22, 10, tzinfo=UTC)
 NAMES = {folder: name for name, folder in TREES.items()}
@@ -137,7 +143,7 @@ def measurement(benchmark: Benchmark, minions: int | None = None, machine: dict[
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Return folders in which nothing was measured; the trees have made-up hashes."""
-    monkeypatch.setattr(trees, "content_hash", lambda folder: f"hash of {NAMES[folder]}")
+    monkeypatch.setattr(trees, "hashes", lambda folder: hashes(NAMES[folder]))
     return Measured(tmp_path)
 
 

@@ -11,12 +11,11 @@ import pytest
 
 from benchmarks import campaign
 from benchmarks.benchmark import Benchmark, BenchmarkError
-from benchmarks.registry import BENCHMARKS
+from benchmarks.registry import BENCHMARKS, subjects
 from benchmarks.results.page import QUESTIONS
-from benchmarks.results.subjects import subjects
 
 if TYPE_CHECKING:
-    from benchmarks.results.subjects import Subject
+    from benchmarks.registry import Subject
     from tests.unit.benchmarks.conftest import Measured
 
 

@@ -1,4 +1,4 @@
-"""The page of the architecture agrees with the code: its picture, its rooms and its list of calls."""
+"""The page of the architecture agrees with the code: its picture, its subpackages and its list of calls."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def test_picture_is_that_of_the_imports(root: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_room_has_its_paragraph(root: Path, page: str) -> None:
+def test_every_subpackage_has_its_paragraph(root: Path, page: str) -> None:
     """Each folder of the packages is linked."""
     for package in ("evil_minions", "harness"):
-        for room in architecture.rooms(package, root):
-            assert f"(../{package}/{room})" in page, f"{package}/{room}"
+        for subpackage in architecture.subpackages(package, root):
+            assert f"(../{package}/{subpackage})" in page, f"{package}/{subpackage}"
 
 
-def test_rooms_of_a_publication(root: Path, page: str) -> None:
-    """The list of calls names each room once, and each call is defined in its room."""
+def test_subpackages_of_a_publication(root: Path, page: str) -> None:
+    """The list of calls names each subpackage once, and each call is defined in its subpackage."""
     rows = re.findall(r"^\| \d \| (\w+) \| ([^|]+) \|", page, re.MULTILINE)
-    rooms = [room for room, _ in rows]
-    assert len(rooms) == len(set(rooms)) == 6
-    for room, calls in rows:
-        source = "\n".join(path.read_text() for path in (root / "evil_minions" / room).rglob("*.py"))
+    subpackages = [subpackage for subpackage, _ in rows]
+    assert len(subpackages) == len(set(subpackages)) == 6
+    for subpackage, calls in rows:
+        source = "\n".join(path.read_text() for path in (root / "evil_minions" / subpackage).rglob("*.py"))
         for name in re.findall(r"`([\w.]+)`", calls):
             kind, _, method = name.rpartition(".")
             assert not kind or f"class {kind}" in source, name

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.docs_page import Block, blocks
-from tests.live.docs_shell import by_minion, is_shown
+from tests.live.helpers.docs_page import Block, blocks
+from tests.live.helpers.docs_shell import by_minion, is_shown
 
 ROOT = Path(__file__).parents[3]
 TESTS = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))}
@@ -27,7 +27,7 @@ def _problems(page: Path, tests: dict[Path, str]) -> list[str]:
         if marker and not any(f"tested: {marker}" in text for text in tests.values()):
             found.append(f"{page.name}:{block.line}: no test looks for `tested: {marker}`")
     if run and not any(re.search(rf"follow\(\s*.*\b{re.escape(page.name)}\b", text) for text in tests.values()):
-        found.append(f"{page.name}: no test follows it, see tests/live/docs_walk.py")
+        found.append(f"{page.name}: no test follows it, see tests/live/helpers/docs_walk.py")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The page about upstream names every topic once, and its first five have a text."""
+"""The page about upstream names every topic once, and the page of texts has the first ten."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "upstream.md").read_text(encoding="utf-8")
+TEXTS = (ROOT / "docs" / "upstream-texts.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([\w-]+)` \| ([\w ]+?) \| (.*) ?\|$", PAGE, re.MULTILINE)
-FIRST = ("event-publisher-restart", "tcp-without-master", "runner-errors", "event-bus-drained", "fileserver-opts-once")
+FIRST = (
+    "event-publisher-restart",
+    "tcp-without-master",
+    "runner-errors",
+    "event-bus-drained",
+    "fileserver-opts-once",
+    "tcp-publish-topics",
+    "sql-base-json",
+    "group-chgid",
+    "batch-shared-returns",
+    "optsdict-truth",
+)
 STATUSES = {"ready", "needs discussion", "security contact first", "ours alone"}
 
 
@@ -34,13 +46,15 @@ def test_security_topics_are_not_explained() -> None:
     assert {reason.strip() for topic, _, reason in ROWS if topic in named} == {""}
 
 
-@pytest.mark.parametrize(("topic", "number"), list(zip(FIRST, range(1, 6), strict=True)))
-def test_first_five_have_a_text(topic: str, number: int) -> None:
+@pytest.mark.parametrize(("topic", "number"), list(zip(FIRST, range(1, 11), strict=True)))
+def test_first_ten_have_a_text(topic: str, number: int) -> None:
     """Each is ready, stands in its place, and has the topic's subject and the parts of a pull request."""
     subject = re.findall(r"^Subject: (.*)$", _message(topic), re.MULTILINE)[0]
-    text = PAGE.partition(f"\n### {number}. `{topic}`: {subject}\n")[2].partition("\n##")[0]
+    text = TEXTS.partition(f"\n### {number}. `{topic}`: {subject}\n")[2].partition("\n##")[0]
     for part in ("What it does", "Previous behaviour", "New behaviour", "How to see it", "Questions"):
         assert f"**{part}.**" in text
+    # `submit` reads the name of the branch
+    assert re.search(r"^\*\*Branch:\*\* (master|\d{4}\.x)[,. ]", text, re.MULTILINE)
     assert (topic, "ready") in {(name, status) for name, status, _ in ROWS}
 
 

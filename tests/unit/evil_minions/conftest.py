@@ -32,11 +32,10 @@ import salt.master
 import salt.payload
 
 from evil_minions.functions import job
-from evil_minions.functions.tree import load_states
-from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.network.poller import Timeouts
+from evil_minions.inventory import GrainsFactory, load_template
+from evil_minions.network.connection import Timeouts
 from evil_minions.protocol.keys import MasterKey, MinionKey, load_pool
-from evil_minions.samples.tally import Counters
+from evil_minions.samples import Counters
 
 # what these tests provoke is no news
 logging.getLogger("salt").setLevel(logging.CRITICAL + 1)
@@ -185,7 +184,6 @@ class FakeHost:
         self.id = "minion-00001"
         self.rng = random.Random(1)  # noqa: S311 - no secret
         self.replay: Any = None
-        self.states: Any = load_states()
         self.planner = FakePlanner()
         self.changed: list[tuple[dict[str, Any], list[str]]] = []
         self.refreshed: list[bool] = []

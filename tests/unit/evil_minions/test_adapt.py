@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evil_minions.inventory.grains import GrainsFactory, template_of
+from evil_minions.inventory import GrainsFactory, template_of
 from evil_minions.recording import adapt
 
 GRAINS = {

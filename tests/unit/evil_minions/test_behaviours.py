@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evil_minions import __main__ as commands
-from evil_minions.behaviour import command, example
-from evil_minions.behaviour.behaviour import load, names
-from evil_minions.behaviour.rule import Delay, Lognormal, Measured
+from evil_minions.behaviour import Delay, Lognormal, Measured, example, load, names
 from evil_minions.errors import UsageError
+from evil_minions.fleet import commands as command
 from evil_minions.fleet import ramp, worker
 from evil_minions.fleet.supervisor import check_fleet
-from evil_minions.inventory.grains import GrainsFactory, load_population, load_template
+from evil_minions.inventory import GrainsFactory, load_population, load_template
 from evil_minions.rng import Assignment, assign, assignment_of, stream
 from tests.unit.evil_minions import fleets
 
@@ -289,7 +288,7 @@ def test_files_for_the_master(tmp_path: Path) -> None:
     assert Counter(states.values()) == {"pending": 10, "rejected": 5, "denied": 20}
     sign = (tmp_path / ramp.AUTOSIGN).read_text().splitlines()
     reject = (tmp_path / ramp.AUTOREJECT).read_text().splitlines()
-    for number, name in enumerate(settings.size.ids()):
+    for number, name in enumerate(settings.ids()):
         state = states.get(number)
         assert any(expr_match(name, line) for line in sign) == (state not in {"pending", "rejected"})
         assert any(expr_match(name, line) for line in reject) == (state == "rejected")
@@ -300,7 +299,7 @@ def test_word_that_the_master_knows(tmp_path: Path) -> None:
     word = tmp_path / "word"
     word.write_text("# of this master\n\nopen sesame\n")
     settings = fleets.settings(tmp_path, 100, keys=ramp.parts_of("pending=10%,rejected=5%,denied=20%"), whole=(0, 100))
-    settings = replace(settings, master=replace(settings.master, autosign=word))
+    settings = replace(settings, autosign=word)
     keys = worker.make_keys(settings)
     states = ramp.states(settings)
     for number in range(100):
@@ -318,7 +317,7 @@ def test_word_that_is_not_there(tmp_path: Path, text: str | None, sentence: str)
         word.write_text(text)
     settings = fleets.settings(tmp_path, 1)
     with pytest.raises(UsageError, match=sentence):
-        check_fleet(replace(settings, master=replace(settings.master, autosign=word)))
+        check_fleet(replace(settings, autosign=word))
 
 
 def test_default_population_is_the_built_in_one() -> None:

@@ -8,8 +8,8 @@ import pytest
 import salt.payload
 
 from evil_minions.errors import CryptoError
-from evil_minions.network.channel import Request
-from evil_minions.network.transports.zeromq import RequestChannel
+from evil_minions.network.link import Request
+from evil_minions.network.zeromq import RequestChannel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

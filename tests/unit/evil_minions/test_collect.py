@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions import recording
 from evil_minions.errors import UsageError
-from evil_minions.recording import record, recording
-from evil_minions.recording.record import Collector, is_live
-from evil_minions.recording.recording import Answer, Event, Recording
+from evil_minions.recording import Answer, Event, Recording, is_live, record
+from evil_minions.recording.record import Collector
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from evil_minions.network.connection import Connection
-from evil_minions.network.poller import Poller
+from evil_minions.network.connection import Connection, Poller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -20,12 +20,12 @@ import pytest
 from evil_minions import Control, connect, socket_path
 from evil_minions import __main__ as command
 from evil_minions.errors import ControlError, UsageError
+from evil_minions.fleet.client import ProcessStatus, Status
 from evil_minions.fleet.commands import line
 from evil_minions.fleet.orders import Selection
 from evil_minions.fleet.ramp import parts_of
-from evil_minions.fleet.status import Status, combine
 from evil_minions.fleet.supervisor import Supervisor
-from evil_minions.samples.tally import Counters, total
+from evil_minions.samples import Counters, total
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ SECONDS = 300.0
 COUNTS = [field.name for field in fields(Status) if field.type == "int"]
 
 
-def worker(**values: object) -> dict[str, Any]:
+def worker(minions: int = 1, **counts: int) -> Status:
     """Return the status of a worker."""
-    plain: dict[str, Any] = dict.fromkeys((*COUNTS, "minions", "pid"), 1)
-    return {**plain, "rss_kb": 300, "base_rss_kb": 100, "cpu_s": 0.5, "counters": Counters().as_dict(), **values}
+    process = ProcessStatus(1, minions, 300, 100, 0.5)
+    return Status(**{**dict.fromkeys(COUNTS, 1), **counts}, processes=(process,), counters=Counters())
 
 
 def settings(tmp_path: Path, **values: Any) -> FleetSettings:
@@ -52,7 +52,7 @@ def settings(tmp_path: Path, **values: Any) -> FleetSettings:
 
 def test_status_of_all_workers() -> None:
     """A fleet's status adds its workers up."""
-    status = combine([worker(ready=3, minions=5), worker(ready=4, minions=5)])
+    status = Status.of([worker(ready=3, minions=5), worker(ready=4, minions=5)])
     assert (status.minions, status.ready, status.base_rss_kb, len(status.processes)) == (10, 7, 100, 2)
     assert status.kb_per_minion == 40.0
     assert Status.from_dict(json.loads(json.dumps(status.to_dict()))) == status
@@ -65,7 +65,7 @@ def test_publications_are_not_added_up() -> None:
     )
 
 
-@pytest.mark.parametrize("data", [{}, {"format": 2}, {"format": 1}, {"format": 1, "minions": "x"}])
+@pytest.mark.parametrize("data", [{}, {"format": 1}, {"format": 2}, {"format": 2, "minions": "x"}])
 def test_status_of_another_format(data: dict[str, Any]) -> None:
     """A status that isn't one is the one error."""
     with pytest.raises(ControlError):
@@ -75,11 +75,9 @@ def test_status_of_another_format(data: dict[str, Any]) -> None:
 def test_shares_of_workers(tmp_path: Path) -> None:
     """Workers get equal shares of minions and of the rate, without gaps."""
     shares = list(settings(tmp_path, minions=7001, first=5, per_process=2500, auth_rate=300.0).workers())
-    assert [(share.size.first, share.size.minions) for share in shares] == [(5, 2334), (2339, 2334), (4673, 2333)]
-    assert {share.start.auth_rate for share in shares} == {100.0}
-    assert [name for share in shares for name in share.size.ids()] == settings(
-        tmp_path, minions=7001, first=5
-    ).size.ids()
+    assert [(share.first, share.minions) for share in shares] == [(5, 2334), (2339, 2334), (4673, 2333)]
+    assert {share.auth_rate for share in shares} == {100.0}
+    assert [name for share in shares for name in share.ids()] == settings(tmp_path, minions=7001, first=5).ids()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +122,7 @@ def test_help_has_an_example(name: list[str], capsys: pytest.CaptureFixture[str]
 
 def test_line_of_a_status() -> None:
     """A person reads the state in one line."""
-    status = combine([worker(minions=10, connected=8, ready=7, pending=2, rejected=0, denied=0, partitioned=0)])
+    status = Status.of([worker(minions=10, connected=8, ready=7, pending=2, rejected=0, denied=0, partitioned=0)])
     assert line(status) == (
         "10 minions: 8 connected, 7 ready, 2 pending, 1 dead · 0 jobs, 0 returns, 0 acknowledged · 20.0 KB each"
     )
@@ -258,12 +256,12 @@ def test_orders_over_several_workers(fleet: Fleet) -> None:
         assert client.order("scale", minions=2) == 6
         assert client.match("*") == ["minion-00000", "minion-00001"]
         assert client.order("partition", Selection(tgt=["minion-00001"], tgt_type="list")) == 1
-        assert client.order("heal") == client.order("behaviour", Selection(tgt="minion-00001"), name="silent") == 1
+        assert client.order("heal") == client.order("behaviour", Selection(tgt="minion-00001"), behaviour="silent") == 1
         wrong: list[dict[str, object]] = [
             {"do": "kill", "tgt": "*", "tgt_type": "nose"},
             {"do": "scale", "minions": -1},
             {"do": "behaviour"},
-            {"do": "behaviour", "name": "no-such"},
+            {"do": "behaviour", "behaviour": "no-such"},
         ]
         for request in wrong:
             with pytest.raises(ControlError):
@@ -276,9 +274,8 @@ def test_lines_that_are_no_requests(fleet: Fleet) -> None:
     """A line that isn't a JSON object is answered with an error, and the socket goes on."""
     with fleet.connect() as client:
         for line in (b"nonsense\n", b"[1]\n"):
-            client._file.write(line)
-            client._file.flush()
-            assert "error" in json.loads(client._file.readline())
+            client._line._socket.sendall(line)
+            assert "error" in client._line.receive(SECONDS)
         assert client.status().minions == 6
 
 
@@ -349,7 +346,7 @@ def test_why_a_fleet_is_not_ready(tmp_path: Path, counts: dict[str, int], expect
     """A fleet that isn't ready says what keeps it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    status = combine([worker(**dict.fromkeys(COUNTS, 0) | {"minions": 5, "expected": 5} | counts)])
+    status = Status.of([worker(**dict.fromkeys(COUNTS, 0) | {"minions": 5, "expected": 5} | counts)])
     fleet = Supervisor(settings(tmp_path, request_port=port))
     assert asyncio.run(fleet._why(status)) == expected.format(port)
 
@@ -357,7 +354,7 @@ def test_why_a_fleet_is_not_ready(tmp_path: Path, counts: dict[str, int], expect
 def test_keys_that_are_to_wait_are_no_reason(tmp_path: Path) -> None:
     """Minions whose keys are meant to stay unaccepted keep nobody waiting."""
     counts = {"minions": 5, "expected": 3, "pending": 2, "authenticated": 1}
-    status = combine([worker(**dict.fromkeys(COUNTS, 0) | counts)])
+    status = Status.of([worker(**dict.fromkeys(COUNTS, 0) | counts)])
     fleet = Supervisor(settings(tmp_path, keys=parts_of("pending=40%")))
     assert asyncio.run(fleet._why(status)).startswith("1 are signed in")
 

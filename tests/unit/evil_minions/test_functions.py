@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +11,9 @@ import pytest
 
 from evil_minions.functions import modules
 from evil_minions.functions.modules import FUNCTIONS, mine
-from evil_minions.functions.tree import STATES_FILE, load_states, make_states
 from evil_minions.minion.lifecycle import Traffic
 from evil_minions.protocol import envelope
-from evil_minions.recording.recording import Event, Recording
+from evil_minions.recording import Event, Recording
 from evil_minions.recording.replay import Pace, Replay
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the mine settle at once."""
-    monkeypatch.setattr(mine, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(mine, "_SETTLE_S", 0.0)
 
 
 def keyword(**values: object) -> dict[str, object]:
@@ -112,32 +110,6 @@ def test_a_beacons_event_comes_in_a_list() -> None:
     load = envelope.event("web1", b"t", "salt/beacon/web1/load/", {"1m": 1})
     assert load["events"] == [{"tag": "salt/beacon/web1/load/", "data": {"1m": 1}, "beacon_name": "load"}]
     assert "data" not in load
-
-
-@pytest.mark.parametrize("count", [1, 20, 200, 1000])
-def test_trees_have_the_size_asked_for(count: int) -> None:
-    """States are as many as asked for, no two alike, the same for the same seed, and as long as real ones."""
-    states = make_states(count)
-    assert len({(state.function, state.identifier, state.name) for state in states}) == count
-    assert states == make_states(count)
-    size = len(json.dumps([state.outcome for state in states])) / count
-    assert count < 20 or 60 < size < 1000
-    assert count < 20 or states != make_states(count, seed=2)
-
-
-def test_the_tree_is_the_files_unless_asked_otherwise() -> None:
-    """Without a number the states are those that a real minion can run too."""
-    assert make_states(None) == load_states(STATES_FILE)
-
-
-def test_a_large_highstate_returns_all_states(host: Host, call: Call) -> None:
-    """Every state of a tree is in the return, in its order, and a dry run tells what would change."""
-    host.states = tuple(state for state in make_states(200) if state.function != "test.fail_without_changes")
-    for state in host.states:
-        object.__setattr__(state, "milliseconds", 0.0)
-    outcome = call(host, "state.apply", keyword(test=True))
-    assert [entry["__run_num__"] for entry in outcome.value.values()] == list(range(len(host.states)))
-    assert any(entry["result"] is None and entry["changes"] for entry in outcome.value.values())
 
 
 def sent(host: Host, beacon_seconds: float, replay: Replay | None = None) -> list[tuple[str, object]]:

@@ -10,7 +10,7 @@ import pytest
 import salt.payload
 
 from evil_minions.errors import UsageError
-from evil_minions.inventory.grains import GrainsFactory, address, load_template
+from evil_minions.inventory import GrainsFactory, address, load_template
 
 if TYPE_CHECKING:
     from pathlib import Path

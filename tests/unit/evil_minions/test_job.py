@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evil_minions.functions import job, registry
+from evil_minions.functions import MODULE_KINDS, Call, Function, job
 from evil_minions.functions.modules import FUNCTIONS, cmd
-from evil_minions.functions.registry import Call, Function
-from evil_minions.functions.tree import load_states
-from evil_minions.inventory.grains import GrainsFactory, load_template
+from evil_minions.inventory import GrainsFactory, load_template
 from tests.unit.evil_minions.conftest import FakePlanner
 
 if TYPE_CHECKING:
@@ -41,7 +39,6 @@ class Host:
         self.id = "minion-00001"
         self.rng = seeded()
         self.replay: Any = None
-        self.states = load_states()
         self.planner = FakePlanner()
         self.fired: list[tuple[str, object]] = []
         self.jobs = [{**JOB, "pid": PID}]
@@ -264,30 +261,10 @@ def test_exit_code_is_the_jobs(host: Host) -> None:
 
 
 def test_states(host: Host) -> None:
-    """A state run returns every state of the tree, and asks the master what a real one asks."""
-    results = call(host, "state.apply").value
-    states = load_states()
-    assert [result["__id__"] for result in results.values()] == [entry.identifier for entry in states]
-    assert host.asked[:2] == ["_master_opts", "_pillar"]
-    assert host.asked.count("_file_list") == len(registry.MODULE_KINDS) + 1
-    first = next(iter(results.values()))
-    assert list(first) == [
-        "name",
-        "changes",
-        "result",
-        "comment",
-        "__sls__",
-        "__run_num__",
-        "start_time",
-        "duration",
-        "__id__",
-    ]
-
-
-def test_unknown_state(host: Host) -> None:
-    """A state file that the tree doesn't have fails in Salt's words."""
-    outcome = call(host, "state.apply", "nosuch")
-    assert outcome[:2] == (["No matching sls found for 'nosuch' in env 'base'"], 1)
+    """A state run is the planner's: it gets the names of the files and the options, and tells the exit code."""
+    outcome = call(host, "state.apply", "app,web", keyword(test=True))
+    assert outcome[:2] == ({"test_|-a_|-a_|-nop": {"result": True}}, 2)
+    assert host.planner.ran == [(["app", "web"], {"test": True})]
 
 
 def test_second_state_run_is_refused(host: Host) -> None:
@@ -298,15 +275,9 @@ def test_second_state_run_is_refused(host: Host) -> None:
     assert outcome.retcode == 1
 
 
-def test_dry_run(host: Host) -> None:
-    """With test=True, states that would change something have the result None."""
-    outcome = call(host, "state.apply", "app", keyword(test=True))
-    assert {result["result"] for result in outcome.value.values()} == {True, None}
-
-
 def test_sync_all_refreshes_the_pillar(host: Host) -> None:
     """Synchronising returns every kind of module, and refreshes without cleaning the cache."""
-    assert list(call(host, "saltutil.sync_all").value) == list(registry.MODULE_KINDS)
+    assert list(call(host, "saltutil.sync_all").value) == list(MODULE_KINDS)
     assert host.refreshed == [False]
 
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evil_minions.recording.mask import Masker, texts
-from evil_minions.recording.record import Collector, assemble
+from evil_minions.recording.record import Collector, Masker, assemble, texts
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabc\nxyz=\n-----END RSA PRIVATE KEY-----"
 

@@ -14,8 +14,7 @@ from evil_minions.errors import PendingError
 from evil_minions.fleet import worker
 from evil_minions.functions import job
 from evil_minions.minion.runtime import Phase
-from evil_minions.samples.files import read_samples
-from evil_minions.samples.rows import JobRow, ReturnRow, StartRow
+from evil_minions.samples import JobRow, ReturnRow, StartRow, read_samples
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from evil_minions.errors import UsageError
-from evil_minions.fleet.minionset import placed
-from evil_minions.network.connection import Connection
+from evil_minions.fleet.ramp import placed
+from evil_minions.network.connection import Connection, Poller
 from evil_minions.network.path import Lane, NetworkPath, Region
-from evil_minions.network.poller import Poller
-from evil_minions.network.ports import NetworkMap, Partition
-from evil_minions.network.transports import TRANSPORTS
+from evil_minions.network.ports import TRANSPORTS, NetworkMap, Partition
 from evil_minions.network.wire import Endpoint
 from evil_minions.rng import Assignment
-from evil_minions.samples.tally import Counters
+from evil_minions.samples import Counters
 from tests.unit.evil_minions import fleets
 
 if TYPE_CHECKING:
@@ -150,7 +148,7 @@ def test_shares_are_exact(tmp_path: pathlib.Path) -> None:
     settings = fleets.settings(tmp_path, 100, per_process=30, network=network)
     found: dict[int, NetworkPath] = {}
     for share in settings.workers():
-        found |= placed(share, share.size.numbers)
+        found |= placed(share, share.numbers)
     assert sorted(path.rtt_ms for path in found.values()) == [5.0] * 40 + [80.0] * 40
     twice = fleets.settings(tmp_path, 100, network=(network[0], Region(NetworkPath(9.0), 0.7)))
     with pytest.raises(UsageError, match="--network add up to more than 100 %"):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import salt.payload
 
-from evil_minions.network.channel import Request
-from evil_minions.network.transports import tcp, ws
+from evil_minions.network import tcp, ws
+from evil_minions.network.link import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

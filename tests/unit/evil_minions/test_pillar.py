@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evil_minions.inventory.inventory import PillarStore, Unpacked
+from evil_minions.inventory.targets import PillarStore, Unpacked
 
 SCALARS = st.sampled_from([None, True, False, 0, 1, -1, 2**63, 0.0, -0.0, 1.0, "", "1", "a", b"", b"a"])
 NAMES = st.sampled_from(["a", "b", "", 1])

@@ -9,11 +9,11 @@ import salt.crypt
 import salt.payload
 
 from evil_minions.errors import CryptoError
-from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.inventory.inventory import PillarStore, Targets
+from evil_minions.inventory import GrainsFactory, load_template
+from evil_minions.inventory.targets import PillarStore, Targets
 from evil_minions.minion.publication import Publication, Publications
 from evil_minions.protocol.envelope import decrypt
-from evil_minions.samples.tally import Counters, Tallies, Tally
+from evil_minions.samples import Counters, Tallies, Tally
 
 if TYPE_CHECKING:
     from evil_minions.protocol.keys import MasterKey

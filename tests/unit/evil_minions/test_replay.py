@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evil_minions import recording
 from evil_minions.errors import UsageError
 from evil_minions.fleet import supervisor
-from evil_minions.functions import job
-from evil_minions.recording import adapt, recording, replay
-from evil_minions.recording.recording import Answer, Event, Recording
+from evil_minions.functions import MODULE_KINDS, job
+from evil_minions.recording import Answer, Event, Recording, adapt, replay
 from evil_minions.recording.replay import Pace, Replay, Step, steps, timing
 from tests.unit.evil_minions import fleets
 
@@ -166,6 +166,7 @@ def test_states_ask_the_master_and_fire_events(host: Host, call: Call) -> None:
     assert [value["duration"] for value in outcome.value.values()] == [0.0, 0.0]
     assert host.fired == [("said/minion-00001", {"n": 1})]
     assert host.asked[:2] == ["_master_opts", "_pillar"]
+    assert host.asked.count("_file_list") == len(MODULE_KINDS) + 1
     assert "_file_hash" in host.asked
     assert "_master_tops" in host.asked
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from evil_minions.errors import SampleError
-from evil_minions.samples.files import SampleWriter, read_samples
-from evil_minions.samples.rows import JobRow, ReturnRow, StartRow
+from evil_minions.samples import JobRow, ReturnRow, SampleWriter, StartRow, read_samples
 
 JOBS = [JobRow(1.5, "20261121034757208012", "test.ping", 3), JobRow(2.0, "20261121034757208013", 'odd,"name"', 0)]
 RETURNS = [

@@ -9,7 +9,7 @@ import salt.payload
 import salt.transport.frame
 
 from evil_minions.errors import WireError
-from evil_minions.network.transports.tcp import take_publication
+from evil_minions.network.tcp import take_publication
 from evil_minions.network.wire import Wire
 from evil_minions.protocol.frames import Decoder, Frame, frame
 

@@ -11,8 +11,8 @@ import salt.config
 import salt.loader
 import salt.utils.minions
 
-from evil_minions.inventory.grains import GrainsFactory, load_template
-from evil_minions.inventory.inventory import PillarStore, Target, Targets, target_of
+from evil_minions.inventory import GrainsFactory, load_template
+from evil_minions.inventory.targets import PillarStore, Target, Targets, target_of
 
 # Salt's loader warns of its own use of importlib
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -7,7 +7,7 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evil_minions.network.poller import Timeout, Timeouts
+from evil_minions.network.connection import Timeout, Timeouts
 from tests.unit.evil_minions.conftest import Clock
 
 STEPS = st.lists(

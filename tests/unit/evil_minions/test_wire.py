@@ -10,10 +10,10 @@ import pytest
 import zmq.asyncio
 from zmq.constants import SocketOption, SocketType
 
-from evil_minions.network.transports import zeromq
+from evil_minions.network import zeromq
 from evil_minions.network.wire import Endpoint, Wire
 from evil_minions.protocol import zmtp
-from evil_minions.samples.tally import Counters
+from evil_minions.samples import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

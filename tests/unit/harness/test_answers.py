@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evil_minions.samples.rows import ReturnRow
+from evil_minions.samples import ReturnRow
 from harness.results import evidence
-from harness.samples.rows import ClientSample, KeptReturn, RunnerSample
+from harness.samples import ClientSample, KeptReturn, RunnerSample
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
 

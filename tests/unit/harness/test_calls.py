@@ -14,8 +14,7 @@ from harness.load import calls, reading
 from harness.load.calls import ApiCaller, CliCaller
 from harness.load.reading import Answer
 from harness.load.sessions import LoginError, Sessions
-from harness.scenarios.clients import Arrival, Clients
-from harness.scenarios.runners import Expected
+from harness.scenarios.clients import Arrival, Clients, Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.commands import campaign
-from harness.containers.options import ContainerSettings
+from harness.containers.backend import ContainerSettings
 from harness.errors import RunError, SettingsError
 from harness.load import run as load
 from harness.progress import Progress

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.load import wire
-from harness.load.wire import Offset
-from harness.samples import files as samples
-from harness.samples.files import SampleFile
-from harness.samples.rows import ClockSample
+from harness import samples
+from harness.containers.channel import Offset, measure
+from harness.samples import ClockSample, SampleFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +26,7 @@ def _measure(ahead: float, trips: list[tuple[float, float]]) -> Offset:
         now[0] += back
         return told
 
-    return wire.measure(ask, len(trips), lambda: now[0])
+    return measure(ask, len(trips), lambda: now[0])
 
 
 @pytest.mark.parametrize("ahead", [200.0, -3.5, 0.004, 0.0])
@@ -54,7 +52,7 @@ def test_drift(later: Offset, drift: float) -> None:
 
 
 def test_all_files_of_clocks_are_read(tmp_path: Path) -> None:
-    """Containers share a file, and each worker of locust has its own."""
+    """Containers share a file; in earlier runs each worker of another host had its own."""
     assert samples.read(tmp_path, ClockSample) == []
     rows = [ClockSample("fleet-0", 1.5, 0.25, 0.0), ClockSample("locust-1", -2.0, 0.5, 0.125)]
     for name, row in zip(("clocks.csv", "clocks.1.csv"), rows, strict=True):

@@ -11,24 +11,27 @@ import sys
 import tarfile
 import time
 from dataclasses import replace
+from pathlib import Path
+from random import SystemRandom
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from evil_minions.fleet.client import FORMAT
 from harness import __main__ as cli
-from harness.containers import backend, engine, image, inside, roles
-from harness.containers.backend import Fleets, Share
-from harness.errors import RunError
+from harness import samples
+from harness.containers import backend, engine, image, inside, relay, roles, swarm
+from harness.containers.backend import ContainerSettings, Fleets, Share
+from harness.errors import DockerError, RunError
 from harness.load import plan
+from harness.processes.deadline import Deadline, until
 from harness.processes.kernel import Place
-from harness.samples import files as samples
-from harness.samples.files import SampleFile
-from harness.samples.rows import ProcessSample
+from harness.processes.ports import Ports
+from harness.samples import ProcessSample, SampleFile
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
-    from pathlib import Path
 
 
 @pytest.mark.slow
@@ -47,15 +50,29 @@ def test_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--base", "x"], "--base needs --docker beside it."),
+        (["--base", "x"], "--base needs --docker or --swarm beside it."),
+        (["--fleets", "2"], "--fleets needs --docker or --swarm beside it."),
         (["--docker", "--fleets", "0"], "--fleets has to be at least 1."),
-        (["--docker", "--fleet-engine", "tcp://x"], "--fleet-engine and --master-address belong together: "),
     ],
 )
 def test_options_that_need_others(words: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Half an order is refused before anything starts."""
     assert cli.main(["load", *words]) == 2
     assert capsys.readouterr().err.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (ContainerSettings("x"), "containers on x, 1 with minions"),
+        (ContainerSettings("x", 2), "containers on x, 2 with minions"),
+        (ContainerSettings("x", 2, swarm=True), "containers on x, 2 with minions on a swarm"),
+        (ContainerSettings("x", swarm=True), "containers on x, 1 with minions on each node of a swarm"),
+    ],
+)
+def test_what_the_bed_is_made_of(settings: ContainerSettings, expected: str) -> None:
+    """Runs on different beds are not compared."""
+    assert settings.description == expected
 
 
 @pytest.mark.parametrize(
@@ -80,7 +97,7 @@ def _status(minions: int, publications: int, returns: int) -> dict[str, Any]:
     worker = {"pid": 7, "minions": minions, "rss_kb": 10, "base_rss_kb": 5, "cpu_s": 0.5}
     states = dict.fromkeys(("connected", "authenticated", "ready", "expected"), minions)
     states |= dict.fromkeys(("pending", "rejected", "denied", "dead", "partitioned", "executing"), 0)
-    facts = {"format": 1, "minions": minions, **states, "base_rss_kb": 5, "processes": [worker]}
+    facts = {"format": FORMAT, "minions": minions, **states, "base_rss_kb": 5, "processes": [worker]}
     return {**facts, "counters": counters}
 
 
@@ -116,10 +133,10 @@ def test_fleets_answer_as_one() -> None:
 def test_files_of_the_fleet_go_along(tmp_path: Path) -> None:
     """Options that name files name them as they are within the container."""
     own = tmp_path / "own.toml"
-    own.touch()
-    found, entries = backend.options(["--slowdown=2", f"--behaviour={own}=10%", f"--population={own}"])
+    own.write_text("x = 1")
+    found, files = backend.options(["--slowdown=2", f"--behaviour={own}=10%", f"--population={own}"])
     assert found == ["--slowdown=2", "--behaviour=/bed/files/0-own.toml=10%", "--population=/bed/files/1-own.toml"]
-    assert entries == {"files/0-own.toml": own, "files/1-own.toml": own}
+    assert files == {"0-own.toml": "x = 1", "1-own.toml": "x = 1"}
 
 
 def test_archives_leave_out_what_is_compiled(tmp_path: Path) -> None:
@@ -134,36 +151,37 @@ def test_archives_leave_out_what_is_compiled(tmp_path: Path) -> None:
         assert sorted(tar.getnames()) == ["Dockerfile", "opt/code", "opt/code/a.py"]
 
 
-def test_files_are_fetched(tmp_path: Path) -> None:
-    """A folder of a container arrives as it is there."""
-    (tmp_path / "samples").mkdir()
-    (tmp_path / "samples" / "zero").write_text("1")
-    with engine.pack({"samples": tmp_path / "samples"}) as packed:
-        container = SimpleNamespace(get_archive=lambda path: ([packed.read()], {"name": path}))
-        found = engine.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
-    assert (found / "zero").read_text() == "1"
+class Local:
+    """A line to a container whose files are those of this machine."""
+
+    def __init__(self, *names: str) -> None:
+        """Say that there are these files, or the real ones."""
+        self.names = list(names)
+
+    def ask(self, do: str, values: dict[str, Any]) -> dict[str, Any]:
+        """Answer as the program in a container does."""
+        if do == "files" and self.names:
+            return {"files": self.names}
+        return {"files": inside._files, "read": inside._read}[do](values)
 
 
-@pytest.mark.parametrize("filtered", [True, False])
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("a/../../escaped", tarfile.REGTYPE), ("/escaped", tarfile.REGTYPE), ("x", tarfile.SYMTYPE)],
-)
-def test_harmful_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: bytes, *, filtered: bool
-) -> None:
-    """What would land elsewhere, or is a link, is named; also on a Python without filters."""
-    if not filtered:
-        monkeypatch.delattr(tarfile, "data_filter", raising=False)
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = kind, "/etc/passwd"
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.addfile(member)
-    container = SimpleNamespace(get_archive=lambda path: ([packed.getvalue()], {"name": path}))
+def test_files_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of a container arrives as it is there, large files in parts."""
+    monkeypatch.setattr(inside, "CHUNK", 3)
+    contents = {"zero": b"1", "fleet/jobs.0.csv": b"0123456789\xff", "empty": b""}
+    for name, content in contents.items():
+        (tmp_path / "samples" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "samples" / name).write_bytes(content)
+    found = engine.fetch_folder(cast("Any", Local()), str(tmp_path / "samples"), tmp_path / "here")
+    assert {name: (found / name).read_bytes() for name in contents} == contents
+
+
+@pytest.mark.parametrize("name", ["a/../../escaped", "/escaped"])
+def test_harmful_files_are_refused(tmp_path: Path, name: str) -> None:
+    """What would land elsewhere is named."""
     with pytest.raises(RunError, match=f"^A container sent '{name}'"):
-        engine.fetch(cast("Any", container), "/bed/samples", tmp_path / "here")
-    assert not (tmp_path / "escaped").exists()
+        engine.fetch_folder(cast("Any", Local(name)), str(tmp_path), tmp_path / "here")
+    assert not (tmp_path / "here").exists()
 
 
 def test_samples_of_containers_become_those_of_one_machine(tmp_path: Path) -> None:
@@ -254,12 +272,23 @@ def test_the_program_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
         {"number": 3, "do": "fail"},
         {"number": 4, "do": "clock"},
     ]
+    reading, writing = os.pipe()
+    answers: dict[int, Any] = {}
     before = time.time()
-    output = io.BytesIO()
-    requests = io.BytesIO(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    assert inside.serve(requests, inside.sender(output)) == 0
+    with open(reading, "rb") as requests, open(writing, "wb") as harness:  # noqa: PTH123 - descriptors
+
+        def send(number: int, answer: dict[str, Any]) -> None:
+            answers[number] = answer
+            if number == 1:
+                harness.writelines(json.dumps(line).encode() + b"\n" for line in lines[1:])
+                harness.flush()
+            if len(answers) == len(lines):
+                harness.close()
+
+        harness.write(json.dumps(lines[0]).encode() + b"\n")
+        harness.flush()
+        assert inside.serve(requests, send) == 0
     assert ended == ["left"]
-    answers = {answer.pop("number"): answer for answer in map(json.loads, output.getvalue().splitlines())}
     assert before <= answers.pop(4)["time"] <= time.time()
     assert answers == {1: {"is": "x"}, 2: {"twice": 8}, 3: {"error": "no"}}
 
@@ -268,17 +297,22 @@ def _fail(_: dict[str, Any]) -> dict[str, Any]:
     raise OSError("no")
 
 
-def test_a_role_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asked hears why, and the container stays until its logs have been fetched."""
+def test_a_role_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked hears why, and can fetch the logs."""
 
     def role(request: dict[str, Any], stack: ExitStack) -> tuple[dict[str, Any], dict[str, roles.Action]]:
         raise ValueError(f"{request['role']} and {stack is not None}")
 
     monkeypatch.setitem(roles.ROLES, "test", role)
-    requests, output = io.BytesIO(b'{"number": 1, "do": "be", "role": "test"}\n{"more": 1}\n'), io.BytesIO()
+    folder = json.dumps(str(tmp_path))
+    (tmp_path / "log").touch()
+    lines = f'{{"number": 1, "do": "be", "role": "test"}}\n{{"number": 2, "do": "files", "path": {folder}}}\n'
+    requests, output = io.BytesIO(lines.encode()), io.BytesIO()
     assert inside.serve(requests, inside.sender(output)) == 1
-    assert json.loads(output.getvalue()) == {"number": 1, "error": "test and True"}
-    assert requests.read() == b""
+    until(lambda: output.getvalue().count(b"\n") == 2, Deadline(20), lambda: f"{output.getvalue()!r}")
+    # each is answered by a thread of its own
+    answers = sorted(map(json.loads, output.getvalue().splitlines()), key=lambda answer: answer["number"])
+    assert answers == [{"number": 1, "error": "test and True"}, {"number": 2, "files": ["log"]}]
 
 
 def test_what_nobody_owns_any_more() -> None:
@@ -312,18 +346,14 @@ def test_what_may_be_alive_elsewhere(place: Place) -> None:
     theirs = {**engine.labels("1"), engine.OWNER: f"{place}/1/1.00"}
     assert theirs[engine.HOST] == socket.gethostname()
     assert not engine.abandoned(theirs)
-    day = float(theirs[engine.STARTED])
-    assert not engine.forgotten(theirs, set(), day + 3600)
-    assert not engine.forgotten(theirs, {"1"}, day + 10 * engine.FORGOTTEN_S)
-    assert engine.forgotten(theirs, {"2"}, day + 2 * engine.FORGOTTEN_S)
 
 
 class Thing:
-    """A container, network or image of an engine."""
+    """A service, container, network or image of an engine."""
 
     def __init__(self, name: str, labels: dict[str, str]) -> None:
         """Carry labels."""
-        self.id, self.labels, self.attrs, self.gone = name, labels, {"Labels": labels}, False
+        self.id, self.labels, self.attrs, self.gone = name, labels, {"Spec": {"Labels": labels}}, False
 
     def remove(self, **_: object) -> None:
         """Go."""
@@ -337,24 +367,110 @@ class Things(list[Thing]):
         """Return what is there."""
         return [thing for thing in self if not thing.gone]
 
-    def remove(self, name: str, **_: object) -> None:  # type: ignore[override]  # takes what the SDK takes
-        """Remove an image, as the engine's own command does."""
-        next(thing for thing in self if thing.id == name).remove()
-
 
 def test_a_sweep_spares_another_machine_of_the_same_name() -> None:
     """What a dead run of this machine left goes; all of another machine's run stays, though the hosts' names agree."""
     dead = {**engine.labels("dead"), engine.OWNER: f"{HERE}/{os.getpid()}/1.00"}
     theirs = {**engine.labels("theirs"), engine.OWNER: f"{replace(HERE, boot='theirs')}/1/1.00"}
-    old = {**theirs, engine.RUN: "old", engine.STARTED: "1000"}
     others = {"com.example": "x"}
     every = [("dead", dead), ("theirs", theirs), ("others", others)]
+    tasks = [{"Spec": {"ContainerSpec": {"Labels": theirs}}}, {"Spec": {"NetworkAttachmentSpec": {}}}]
     client = SimpleNamespace(
+        info=lambda: {"Swarm": {"ControlAvailable": True}},
+        api=SimpleNamespace(tasks=lambda: tasks),
+        services=Things(Thing(name, marks) for name, marks in every),
         containers=Things(Thing(name, marks) for name, marks in [*every, ("mine", engine.labels("mine"))]),
-        networks=Things(Thing(name, marks) for name, marks in [*every, ("old", old)]),
-        images=Things(Thing(name, marks) for name, marks in [*every, ("old", old)]),
+        networks=Things(Thing(name, marks) for name, marks in every),
+        images=Things(Thing(name, marks) for name, marks in every),
     )
-    assert engine.sweep(cast("Any", client)) == []
+    assert engine.remove(cast("Any", client), engine.abandoned) == []
+    assert [thing.id for thing in client.services.list()] == ["theirs", "others"]
     assert [thing.id for thing in client.containers.list()] == ["theirs", "others", "mine"]
     assert [thing.id for thing in client.networks.list()] == ["theirs", "others"]
     assert [thing.id for thing in client.images.list()] == ["theirs", "others"]
+
+
+def _swarm(manager: bool, *states: tuple[str, str]) -> Any:  # noqa: FBT001 - a fact
+    nodes = [SimpleNamespace(attrs={"Status": {"State": s}, "Spec": {"Availability": a}}) for s, a in states]
+    info = {"Swarm": {"ControlAvailable": manager}}
+    return SimpleNamespace(info=lambda: info, nodes=SimpleNamespace(list=lambda: nodes))
+
+
+def test_nodes_that_take_tasks() -> None:
+    """A node that is down or drained gets no minions; an engine that manages no swarm is refused."""
+    states = [("ready", "active"), ("down", "active"), ("ready", "drain"), ("ready", "active")]
+    assert swarm.nodes(_swarm(True, *states)) == 2
+    with pytest.raises(DockerError, match=r"^The engine manages no swarm: type `docker swarm init`"):
+        swarm.nodes(_swarm(False))
+
+
+class Service:
+    """A service whose tasks are in given states, and which keeps what it was made of."""
+
+    def __init__(self, *statuses: dict[str, str]) -> None:
+        """Take the states of the tasks."""
+        self.statuses = statuses
+        self.made: dict[str, Any] = {}
+
+    def create(self, image: str, **options: Any) -> Service:
+        """Be made."""
+        self.made = {"image": image, **options}
+        return self
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """Return the tasks."""
+        return [{"Status": status} for status in self.statuses]
+
+
+def _start(service: Service) -> None:
+    images = SimpleNamespace(get=lambda name: SimpleNamespace(id=f"sha256:{name}"))
+    swarm.start_tasks(cast("Any", SimpleNamespace(services=service, images=images)), "env", "net", "1-stock", 2)
+
+
+def test_tasks_of_a_swarm() -> None:
+    """The fleet is a replicated service without a virtual address, whose tasks end for good when they end."""
+    service = Service({"State": "running"}, {"State": "running"})
+    _start(service)
+    made = service.made
+    assert made["image"] == "sha256:env"
+    assert made["mode"] == {"replicated": {"Replicas": 2}}
+    assert made["endpoint_spec"] == {"Mode": "dnsrr"}
+    assert made["restart_policy"]["Condition"] == "none"
+    assert (made["networks"], made["env"]) == (["net"], ["SALTBED_RELAY=relay-{{.Task.Slot}}"])
+    assert made["labels"][engine.RUN] == made["container_labels"][engine.RUN] == "1-stock"
+
+
+def test_a_node_without_the_image() -> None:
+    """The error says what the node lacks, and the command that brings it there."""
+    service = Service({"State": "running"}, {"State": "rejected", "Err": "No such image: sha256:env"})
+    with pytest.raises(DockerError, match=r"\(No such image: sha256:env\).* `docker save env \| ssh NODE docker load`"):
+        _start(service)
+
+
+def test_both_ends_of_a_line(tmp_path: Path) -> None:
+    """A task gets the code, then has the relay's input, output and errors for its own, and ends with it."""
+    program = "import sys; print(sys.stdin.readline() * 2, end='', flush=True); sys.stderr.write('x'); sys.stdin.read()"
+    (tmp_path / "here" / "harness" / "containers").mkdir(parents=True)
+    (tmp_path / "here" / "harness" / "containers" / "inside.py").write_text(program)
+    (tmp_path / "there").mkdir()
+    source = Path(relay.__file__).read_text()
+
+    def start(place: str, **variables: str) -> subprocess.Popen[bytes]:
+        text = source.replace('"/opt/saltbed"', repr(str(tmp_path / place)))
+        text = text.replace('"harness", "evil_minions", "tree"', '"harness",').replace("4500", str(port))
+        words, environment, pipe = [sys.executable, "-c", text], {**os.environ, **variables}, subprocess.PIPE
+        return subprocess.Popen(words, env=environment, cwd=tmp_path, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    with Ports(SystemRandom()) as ports:
+        port = ports.take("relay")
+        with start("here") as near, start("there", **{relay.VARIABLE: "127.0.0.1"}) as far:
+            try:
+                assert near.stdin and near.stdout and near.stderr  # noqa: PT018 - for mypy
+                near.stdin.write(b"twice\n")
+                near.stdin.flush()
+                assert [near.stdout.readline() for _ in range(2)] == [b"twice\n"] * 2
+                near.stdin.close()
+                assert (near.wait(60), far.wait(60), near.stderr.read()) == (0, 0, b"x")
+            finally:
+                near.kill()
+                far.kill()

@@ -12,12 +12,12 @@ import pytest
 
 from harness import __main__ as cli
 from harness import choices, figures
+from harness import verify as verification
 from harness.errors import SettingsError
 from harness.report import verdict
-from harness.results import comparison, differences, repeats, result, runs, trees
+from harness.results import comparison, differences, result, runs, trees
 from harness.results.comparison import ALIKE, UNTOLD, Change
 from harness.scenarios import scenario
-from harness.verify import verification
 from harness.verify.store import WRONG
 from tests import oracle
 from tests.unit.harness import repeated_run
@@ -249,12 +249,12 @@ def test_repeats_are_verified(tmp_path: Path) -> None:
     """Each repeat is worked out a second time, and the figures that readers see have to be the medians of them."""
     folder = repeated_run.repeated(tmp_path, 2)
     result.write(result.compute(folder), folder)
-    before = {finding.told for finding in verification.verify(folder).of(WRONG)}
+    before = {finding.sentence for finding in verification.verify(folder).of(WRONG)}
     values = json.loads((folder / "result.json").read_text())
     values["trees"]["stock"]["settle_s"] += 1
     values["repeats"][1]["patched"]["find_jobs"] += 5
     (folder / "result.json").write_text(json.dumps(values))
-    after = {finding.told for finding in verification.verify(folder).of(WRONG)} - before
+    after = {finding.sentence for finding in verification.verify(folder).of(WRONG)} - before
     assert "stock: settle_s is 3.0 in the result; its samples give 2.0." in after
     told = [finding.text for finding in oracle.look(folder)]
     assert any(text.startswith("find_jobs is 5 in the result") for text in told)
@@ -281,7 +281,7 @@ def test_medians_and_sums() -> None:
             "settle_s": 4.0,
         },
     ]
-    assert repeats.middle(found) == {
+    assert differences.middle(found) == {
         "client_errors": 1.5,
         "longest_wait_s": 4.0,
         "settled_in_time": False,
@@ -289,8 +289,8 @@ def test_medians_and_sums() -> None:
         "gaps": ["x", "y"],
         "settle_s": 4.0,
     }
-    assert repeats.middle(found[:1]) == found[0]
-    assert (repeats.totals(found)["client_errors"], repeats.totals(found)["longest_wait_s"]) == (3, 5.0)
+    assert differences.middle(found[:1]) == found[0]
+    assert (differences.totals(found)["client_errors"], differences.totals(found)["longest_wait_s"]) == (3, 5.0)
 
 
 def test_a_result_of_another_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

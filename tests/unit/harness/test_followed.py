@@ -8,9 +8,8 @@ import pytest
 
 from evil_minions import JobRow, ReturnRow, TallyRow
 from harness.results import figures
-from harness.results.evidence import Evidence
-from harness.results.followed import Followed, follow
-from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
+from harness.results.evidence import Evidence, Followed, follow
+from harness.samples import AcceptedJob, ClientSample, FleetSample, KeptReturn, Timeline
 from harness.scenarios.clients import Arrival, Clients
 from harness.scenarios.scenario import Scenario
 

@@ -8,8 +8,7 @@ import pytest
 
 from harness.errors import ScenarioError
 from harness.scenarios import scenario
-from harness.scenarios.clients import CLI, OVER_API, Group
-from harness.scenarios.runners import Asked, Expected
+from harness.scenarios.clients import CLI, OVER_API, Asked, Expected, Group
 
 if TYPE_CHECKING:
     from pathlib import Path

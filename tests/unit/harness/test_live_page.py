@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import SettingsError
 from harness.load import watch
-from harness.samples.rows import FleetSample
+from harness.samples import FleetSample
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from harness import __main__ as cli
-from harness.commands import campaign, serve
-from harness.commands.actions import parser
+from harness.commands import campaign, parser, serve
 from harness.errors import HarnessError, SettingsError
 from harness.results import result as results
 from harness.scenarios import scenario
@@ -28,13 +27,6 @@ def test_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["scenarios"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == scenario.names()
-
-
-def test_scenarios_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    """A machine gets everything that a scenario holds."""
-    assert cli.main(["scenarios", "quick", "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert (values["format"], values["scenarios"][0]["minions"]) == (results.FORMAT, 100)
 
 
 def test_wrong_scenario_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

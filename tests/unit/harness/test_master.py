@@ -12,7 +12,7 @@ from harness.bed.api import Api
 from harness.bed.fleet import FleetSpec
 from harness.bed.master import Master
 from harness.bed.settings import Tree
-from tests.live import real_minion
+from tests.live.helpers import real_minion
 
 MASTER = Master(Path("/t/master"), Path("/r/logs/master.log"), 20001, 20002)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness import samples
 from harness.paths import ROOT
 from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
-from harness.processes.monitor import FILE, Accounts, Reading, command, title_role, written
 from harness.processes.processes import Processes
-from harness.samples import files as samples
-from harness.samples.rows import ProcessSample
+from harness.samples import ProcessSample
+from harness.samples.monitor import FILE, Accounts, Reading, command, title_role, written
 from tests.halts import halted
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.database import cluster, sources
-from harness.database.postgres import Place, Postgres
+from harness.database import Place, Postgres, cluster, sources
 from harness.errors import SettingsError, StartError
 from harness.paths import ROOT
 from harness.processes.command import Command

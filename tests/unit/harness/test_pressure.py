@@ -38,7 +38,7 @@ def test_pace_by_those_who_wait_for_a_disk(load: Path, tmp_path: Path) -> None:
 def test_pace_of_this_machine() -> None:
     """The kernel's own files can be read."""
     assert deadline.SLOWEST <= deadline.pace() <= 1.0
-    assert deadline.told().startswith("load average ")
+    assert deadline.describe().startswith("load average ")
 
 
 def test_clock() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from evil_minions.samples.tally import Counters
-from harness.load.settling import Recorder
+from evil_minions.samples import Counters
+from harness.load.run import Recorder
 from harness.progress import Progress
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from typing import Any, cast
 import pytest
 
 from harness import figures
+from harness import report as page
 from harness.errors import SettingsError
-from harness.report import page, rows, series, theme, verdict
+from harness.report import rows, series, theme, verdict
 from harness.results import evidence, result
 from harness.results.comparison import Change
 from harness.results.differences import Pair
-from harness.samples.rows import ClientSample
+from harness.samples import ClientSample
 from tests.unit.harness import repeated_run
 
 RUN = Path(__file__).parent / "data" / "run"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
+from harness.figures import percentiles
 from harness.results import figures, result
-from harness.results.figures import percentiles
-from harness.samples.rows import ProcessSample
+from harness.samples import ProcessSample
 from harness.scenarios import thresholds
 from harness.scenarios.thresholds import Threshold, Verdict
 

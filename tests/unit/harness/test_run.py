@@ -90,7 +90,7 @@ def test_network_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="The network of `G@site:nrth` is that of none of the 100 minions"):
         run._expected(job, nobody)
     assert run._expected(job, cast("Fleet", SimpleNamespace(match=lambda *_: 1))) == {}
-    assert network_targets(["--network=rtt_ms=250", "--states=20"]) == []
+    assert network_targets(["--network=rtt_ms=250", "--jitter=20"]) == []
     # those may be whom a moment brings
     file.write_text(file.read_text() + '[[timeline]]\nat_s = 1\ndo = "scale"\nminions = 200\n')
     assert run._expected(_job(tmp_path, replace(scenario.load(file), clients=())), nobody) == {}

@@ -8,8 +8,8 @@ import pytest
 
 from harness.load import reading, salt_side
 from harness.load.reading import Answer, RunnerJob
-from harness.samples.rows import RunnerSample
-from harness.scenarios.runners import Expected
+from harness.samples import RunnerSample
+from harness.scenarios.clients import Expected
 
 JID, OTHER = "20260102030405000001", "20260102030405000002"
 THREE = Expected(3)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.load import salt_side
-from harness.samples.rows import AcceptedJob
+from harness.samples import AcceptedJob
 
 JIDS = [f"2026112300000000000{number}" for number in range(3)]
 

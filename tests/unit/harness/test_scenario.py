@@ -291,13 +291,9 @@ def test_networks(tmp_path: Path) -> None:
         ("[[fleet.network]]\nrtt_ms = 5\njitter_ms = 6", "can't be more than `rtt_ms`"),
         ("[[fleet.network]]\nrtt_ms = 5\nshare = 0.1\ntgt = 'a'", "can't stand beside `tgt`"),
         ("[[timeline]]\nat_s = 1\ndo = 'network'", "`timeline[1].rtt_ms` is missing"),
-        (
-            "[master]\nfile_roots = { base = ['x'] }\n[fleet]\nstates = 5",
-            "makes states up, and `master.file_roots` names",
-        ),
     ],
 )
-def test_networks_and_states_that_make_no_sense(tmp_path: Path, text: str, problem: str) -> None:
+def test_networks_that_make_no_sense(tmp_path: Path, text: str, problem: str) -> None:
     """What can't be is one sentence."""
     path = tmp_path / "wrong.toml"
     path.write_text(SMALL + text)

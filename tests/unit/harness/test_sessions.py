@@ -16,7 +16,7 @@ from harness.scenarios.clients import Arrival, Clients, Group
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.samples.rows import LoginSample
+    from harness.samples import LoginSample
 
 pytestmark = pytest.mark.slow
 

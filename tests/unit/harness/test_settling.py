@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.load import settling
+from harness.load import run as settling
 from harness.load.backend import Job
 from harness.load.reading import RunnerJob
-from harness.samples.files import SampleFile
-from harness.samples.rows import AcceptedJob, ClientSample, FleetSample, RunnerSample
+from harness.samples import AcceptedJob, ClientSample, FleetSample, RunnerSample, SampleFile
 from harness.scenarios import scenario
-from harness.scenarios.runners import Expected
+from harness.scenarios.clients import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from evil_minions.samples.files import read_tallies
+from evil_minions import ORDERS, EvilMinionsError
+from evil_minions.samples import read_tallies
+from harness import report as page
+from harness import samples
 from harness.errors import SettingsError
 from harness.load.timeline import Player
-from harness.report import page
 from harness.results import result
-from harness.samples import files as samples
-from harness.samples.rows import KeptReturn, MomentSample
+from harness.samples import EventSample, KeptReturn
 from harness.scenarios import fleet, scenario
-from harness.scenarios.timeline import Moment
+from harness.scenarios.timeline import OPTIONS, Event
 
 RUN = Path(__file__).parent / "data" / "run"
 SMALL = """
@@ -70,12 +72,12 @@ def test_moments_are_read_in_order(tmp_path: Path) -> None:
     """Moments come in order of time, each with a name; a partition for a while brings its heal along."""
     found = _load(tmp_path, TIMELINE)
     assert found.timeline == (
-        Moment(20.0, "scale", "scale to 4,000", minions=4000),
-        Moment(60.0, "partition", "partition 10 %", share=0.1),
-        Moment(70.0, "kill", "kill G@site:berlin", tgt="G@site:berlin", tgt_type="compound"),
-        Moment(80.0, "behaviour", "nobody speaks", behaviour="silent"),
-        Moment(85.0, "rotate-keys", "rotate keys"),
-        Moment(90.0, "heal", "heal"),
+        Event(20.0, "scale", "scale to 4,000", argument=4000),
+        Event(60.0, "partition", "partition 10 %", share=0.1),
+        Event(70.0, "kill", "kill G@site:berlin", tgt="G@site:berlin", tgt_type="compound"),
+        Event(80.0, "behaviour", "nobody speaks", argument="silent"),
+        Event(85.0, "rotate-keys", "rotate keys"),
+        Event(90.0, "heal", "heal"),
     )
     assert (found.load_s, found.largest) == (90.0, 4000)
 
@@ -87,9 +89,36 @@ def test_requests_to_the_fleet(tmp_path: Path) -> None:
         {"do": "scale", "minions": 4000},
         {"do": "partition", "share": 0.1},
         {"do": "kill", "tgt": "G@site:berlin", "tgt_type": "compound"},
-        {"do": "behaviour", "name": "silent"},
+        {"do": "behaviour", "behaviour": "silent"},
         {"do": "heal"},
     ]
+
+
+def test_an_order_is_written_down_once() -> None:
+    """What an order needs, the timeline asks for; the command line explains it."""
+    for order in ORDERS.values():
+        argument = (order.argument,) if order.argument else ()
+        assert order.name == "network" or OPTIONS[order.name][1] == argument
+        assert bool(order.hint) == bool(argument)
+
+
+def test_an_order_checks_its_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order that somebody adds needs no line here: its own check reads what the moment says."""
+
+    def read(value: object) -> object:
+        if value == "angry":
+            raise EvilMinionsError("No minion is angry.")
+        return value
+
+    monkeypatch.setitem(ORDERS, "mood", replace(ORDERS["behaviour"], name="mood", argument="mood", read=read))
+    monkeypatch.setitem(OPTIONS, "mood", (("mood", "share"), ("mood",)))
+    moment = '[[timeline]]\nat_s = 1\ndo = "mood"\n'
+    (calm,) = _load(tmp_path, moment + "share = 0.5\nmood = 3\n").timeline
+    assert calm.request() == {"do": "mood", "mood": 3, "share": 0.5}
+    with pytest.raises(SettingsError, match=r"`timeline\[1\]\.mood` can't be meant: No minion is angry\.$"):
+        _load(tmp_path, moment + 'mood = "angry"\n')
+    with pytest.raises(SettingsError, match=r"`timeline\[1\]\.mood` is missing"):
+        _load(tmp_path, moment)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +161,6 @@ slowdown = 2
     ("text", "problem"),
     [
         ('behaviors = "x"', "`fleet.behaviors` is no key here; the nearest one is `behaviours`."),
-        (
-            "key_states = { pending = 0.1 }",
-            (
-                "`fleet.key_states` is for no load run, whose minions all get ready: leave it out, or run a fleet with "
-                "--keys yourself."
-            ),
-        ),
         ("recording = 3", "`fleet.recording` is 3, but has to be a text."),
         ("per_process = true", "`fleet.per_process` is True, but has to be a whole number."),
     ],
@@ -176,7 +198,7 @@ class Master:
         self.done.append("restart")
 
 
-def _played(moments: list[Moment], master: Master, folder: Path) -> tuple[Player, list[dict[str, Any]]]:
+def _played(moments: list[Event], master: Master, folder: Path) -> tuple[Player, list[dict[str, Any]]]:
     """Play moments whose time has come, and return the player and what the fleet was asked."""
     asked: list[dict[str, Any]] = []
 
@@ -194,12 +216,12 @@ def _played(moments: list[Moment], master: Master, folder: Path) -> tuple[Player
 
 def test_every_moment_is_played_and_written(tmp_path: Path) -> None:
     """Fleet and master get what the timeline says, in order, and each moment is a sample with its real time."""
-    moments = [Moment(1, "kill", "a", share=0.5), Moment(2, "heal", "b"), Moment(3, "rotate-keys", "c")]
+    moments = [Event(1, "kill", "a", share=0.5), Event(2, "heal", "b"), Event(3, "rotate-keys", "c")]
     master = Master()
-    player, asked = _played([*moments, Moment(4, "restart-master", "d")], master, tmp_path)
+    player, asked = _played([*moments, Event(4, "restart-master", "d")], master, tmp_path)
     assert asked == [{"do": "kill", "share": 0.5}, {"do": "heal"}]
     assert master.done == ["rotate", "restart"]
-    rows = {row.name: row for row in samples.read(tmp_path, MomentSample)}
+    rows = {row.name: row for row in samples.read(tmp_path, EventSample)}
     assert {name: (row.do, row.minions, row.at_s, row.time) for name, row in rows.items()} == {
         "a": ("kill", 7, 1.0, 1000.0),
         "b": ("heal", 7, 2.0, 1000.0),
@@ -211,20 +233,20 @@ def test_every_moment_is_played_and_written(tmp_path: Path) -> None:
 
 def test_a_moment_that_is_refused_is_a_problem(tmp_path: Path) -> None:
     """What can't be done is written down and ends the rest of its way."""
-    moments = [Moment(1, "rotate-keys", "new keys"), Moment(2, "restart-master", "b")]
+    moments = [Event(1, "rotate-keys", "new keys"), Event(2, "restart-master", "b")]
     master = Master("no such file")
     player, _ = _played(moments, master, tmp_path)
     assert player.problem == "The moment `new keys` of the timeline could not be played: no such file"
-    assert [(row.name, row.error) for row in samples.read(tmp_path, MomentSample)] == [("new keys", "no such file")]
+    assert [(row.name, row.error) for row in samples.read(tmp_path, EventSample)] == [("new keys", "no such file")]
     assert master.done == []
 
 
 def test_what_is_not_due_yet_is_skipped_at_the_end(tmp_path: Path) -> None:
     """A run that ends early does not wait for its timeline."""
-    with Player([Moment(1e6, "heal", "a")], lambda _: {}, cast("Any", Master()), tmp_path) as player:
+    with Player([Event(1e6, "heal", "a")], lambda _: {}, cast("Any", Master()), tmp_path) as player:
         player.start(1e10)
         assert not player.done
-    assert samples.read(tmp_path, MomentSample) == []
+    assert samples.read(tmp_path, EventSample) == []
     assert threading.active_count() < 10
 
 

@@ -54,7 +54,7 @@ def test_edits_that_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed question is no clean tree."""
     monkeypatch.setattr(trees, "_run", lambda *_: None)
     assert trees.edits() is None
-    assert trees.told("patched", {"hash": "", "edited": None}) == "patched: tree unknown, edits unknown"
+    assert trees.describe("patched", {"hash": "", "edited": None}) == "patched: tree unknown, edits unknown"
 
 
 def test_other_trees_have_a_hash_only(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness import samples
 from harness.load import plan as plans
 from harness.load.plan import ApiAccess, Plan
-from harness.samples import files as samples
-from harness.samples.rows import ClientSample
+from harness.samples import ClientSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

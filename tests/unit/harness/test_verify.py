@@ -15,14 +15,14 @@ import pytest
 
 from harness import __main__ as cli
 from harness import figures as defined
+from harness import report as page
+from harness import verify as verification
 from harness.commands import campaign
 from harness.errors import SettingsError
 from harness.progress import Progress
-from harness.report import page
 from harness.results import result
 from harness.results import runs as folders
-from harness.samples import files
-from harness.verify import verification
+from harness.samples import write as write_manifest
 from harness.verify.store import DOUBT, NOTE, WRONG
 from tests import oracle, synthetic
 from tests.mutations import mutate
@@ -54,7 +54,7 @@ def change(path: Path, how: Callable[[list[str]], list[str]]) -> None:
     with path.open("w", newline="") as file:
         file.writelines(how(lines))
     samples = path.parent if path.parent.name == "samples" else path.parent.parent
-    files.write(samples)
+    write_manifest(samples)
 
 
 def again(folder: Path) -> verification.Verification:
@@ -81,7 +81,7 @@ def test_every_figure_is_worked_out(whole: Path) -> None:
 def test_the_oracle_has_its_own_arithmetic(root: Path) -> None:
     """Nothing of what works out a result is imported, or its mistakes would be made twice."""
     paths = {path.stem: path for path in (root / "harness" / "verify").glob("*.py")}
-    paths.pop("verification")
+    paths.pop("__init__")
     permitted = {"harness.results.trees", "harness.results.runs"}
     assert {name for path in paths.values() for name in results_of(path)} <= permitted
     assert results_of(root / "tests" / "oracle.py") == FACTS
@@ -113,7 +113,7 @@ def test_mutation_after_the_run(run: Path, seed: int) -> None:
 def test_mutation_during_the_run(whole: Path, run: Path, seed: int) -> None:
     """What happens before the run closes its files is found out by the sources that know the same."""
     mutation = mutate(run / "stock" / "samples", seed)
-    files.write(run / "stock" / "samples")
+    write_manifest(run / "stock" / "samples")
     try:
         result.write(result.compute(run), run)
     except Exception:  # noqa: BLE001  # the run would have failed with it
@@ -129,7 +129,7 @@ def test_a_hand_in_the_result(run: Path) -> None:
     values["trees"]["stock"]["returns_lost"] = 7
     path.write_text(json.dumps(values))
     told = "stock: returns_lost is 7 in the result; its samples give 0."
-    assert [finding.told for finding in verification.verify(run).of(WRONG)] == [told]
+    assert [finding.sentence for finding in verification.verify(run).of(WRONG)] == [told]
 
 
 def test_a_return_that_the_master_lost(run: Path) -> None:

@@ -65,9 +65,9 @@ def test_process_with_an_empty_log(processes: Processes, tmp_path: Path) -> None
     process = processes.start("shell", command)
     # forked, executed, and both at rest in the same function of the kernel, which takes a moment on a busy machine
     until(
-        lambda: "; its descendants: 2 x sleep sleeping" in kernel.told(process.pid),
+        lambda: "; its descendants: 2 x sleep sleeping" in kernel.describe(process.pid),
         Deadline(20),
-        lambda: f"not asleep: {kernel.told(process.pid)}",
+        lambda: f"not asleep: {kernel.describe(process.pid)}",
     )
     said = process.late("The shell does not answer", Deadline(60))
     assert f". Its log {tmp_path}/out is empty." in said
@@ -87,7 +87,7 @@ def test_cpu_time_grows(processes: Processes, tmp_path: Path) -> None:
     process = start(processes, tmp_path, BUSY)
     before = kernel.cpu_s(process.pid)
     until(lambda: kernel.cpu_s(process.pid) > before + 0.1, Deadline(20), lambda: "no CPU time is counted")
-    assert kernel.told(process.pid).startswith("it is running, ")
+    assert kernel.describe(process.pid).startswith("it is running, ")
 
 
 def test_processes_are_told_by_their_titles() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from harness.report import waits
+from harness.report import series
 from harness.results.evidence import Answer
 
 
@@ -21,14 +21,14 @@ def evidence(*answers: Answer) -> Any:
 
 def test_blocks_in_the_scenarios_order() -> None:
     """Blocks stand as the scenario has them; one without a request is left out."""
-    found = waits.blocks([answer("b", 0, 1), answer("a", 0, 1), answer("b", 1, 1)], ["a", "none", "b"])
+    found = series.blocks([answer("b", 0, 1), answer("a", 0, 1), answer("b", 1, 1)], ["a", "none", "b"])
     assert [(name, len(answers)) for name, answers in found.items()] == [("a", 1), ("b", 2)]
 
 
 def test_picture_says_what_it_shows() -> None:
     """Each tree has its own part, with the complete answers of all and of each block."""
     stock = evidence(answer("people", 0, 9, "timeout", 0), answer("people", 1, 9, "1 of 3", 1), answer("one", 0, 1))
-    svg = waits.picture({"stock": stock, "patched": evidence(answer("people", 0, 2))}, ["people", "one"], "waits")
+    svg = series.waits({"stock": stock, "patched": evidence(answer("people", 0, 2))}, ["people", "one"], "waits")
     assert (
         'aria-label="How long each request waited. stock: 1 of 3 complete (people 0 of 2, one 1 of 1). '
         'patched: 1 of 1 complete (people 1 of 1)."'
@@ -41,11 +41,11 @@ def test_picture_says_what_it_shows() -> None:
 
 def test_picture_of_nothing() -> None:
     """A run without a request has an empty picture, no error."""
-    assert "stock: 0 of 0 complete" in waits.picture({"stock": evidence()}, ["people"], "waits")
+    assert "stock: 0 of 0 complete" in series.waits({"stock": evidence()}, ["people"], "waits")
 
 
 def test_long_names_are_cut() -> None:
     """A name has the room beside the bars, and no more."""
     name = "a very long name of clients that nobody would read in a picture"
-    svg = waits.picture({"stock": evidence(answer(name, 0, 1))}, [name], "waits")
-    assert f">{name[: waits.LONGEST - 1]}…<" in svg
+    svg = series.waits({"stock": evidence(answer(name, 0, 1))}, [name], "waits")
+    assert f">{name[: series.LONGEST - 1]}…<" in svg

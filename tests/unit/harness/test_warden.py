@@ -266,7 +266,7 @@ def test_loss_of_the_warden_is_one_sentence(tmp_path: Path) -> None:
     processes = Processes(tmp_path)
     processes.__enter__()
     psutil.Process(processes.warden).kill()
-    with pytest.raises(WardenError, match=r"^The warden of this bed \(process \d+\) was ended from outside, "):
+    with pytest.raises(WardenError, match=r"^The warden of this bed \(process \d+\) has ended: "):
         processes.__exit__(None, None, None)
 
 

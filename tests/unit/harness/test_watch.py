@@ -19,14 +19,14 @@ from harness.processes.command import Command
 from harness.processes.deadline import Deadline, until
 from harness.processes.processes import SILENT_S, Processes, Watch
 from harness.results import figures, result
-from harness.samples.rows import APART, Timeline
+from harness.samples import APART, Timeline
 from tests.halts import halt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.processes.processes import Process
-    from harness.scenarios.timeline import Moment
+    from harness.scenarios.timeline import Event
 
 RUN = Path(__file__).parent / "data" / "run"
 
@@ -214,7 +214,7 @@ def test_the_hole_of_one_monitor_of_several(tmp_path: Path) -> None:
 
 def test_a_timeline_whose_samples_cannot_be_written(tmp_path: Path) -> None:
     """A moment that can't be written down ends the run, and not just the thread that plays the timeline."""
-    moment = cast("Moment", SimpleNamespace(at_s=0, do="heal", name="x", of_master=False, request=dict))
+    moment = cast("Event", SimpleNamespace(at_s=0, do="heal", name="x", of_master=False, request=dict))
     with Player([moment], lambda _: {}, cast("Any", None), tmp_path) as player:
         assert player._file is not None
         player._file.close()

@@ -20,12 +20,12 @@ import msgpack
 import pytest
 import zmq
 
+from harness import samples
 from harness.errors import StartError
 from harness.load import clients, plan
 from harness.load.plan import ApiAccess, Plan, Share
 from harness.processes.ports import Ports
-from harness.samples import files as samples
-from harness.samples.rows import ClientSample, ClockSample
+from harness.samples import ClientSample
 from harness.scenarios import scenario
 from harness.scenarios.scenario import requests
 
@@ -77,6 +77,9 @@ class Api(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.calls: Counter[str] = Counter()
         self.refuse = False
+        # logins wait for it
+        self.open = threading.Event()
+        self.open.set()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -88,6 +91,8 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a login or a call."""
         self.rfile.read(int(self.headers["Content-Length"]))
         login = self.path.endswith("/login")
+        if login:
+            self.server.open.wait(60)
         self.server.calls["login" if login else "call"] += 1
         returned = {"token": TOKEN} if login else {name: {"jid": JID, "ret": True} for name in ("m1", "m2")}
         content = json.dumps({"return": [returned]}).encode()
@@ -111,25 +116,10 @@ def api() -> Iterator[Api]:
         thread.join()
 
 
-# what Python runs at its start if it is on its path: a clock that is off, as that of another machine may be
-AHEAD = """
-import os, time
-ahead, clock = float(os.environ["AHEAD"]), time.time
-time.time = lambda: clock() + ahead
-"""
-
-
 @contextmanager
-def _started(
-    root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0
-) -> Iterator[tuple[list[subprocess.Popen[bytes]], int]]:
-    """Start the clients as a bed does; yield the processes, the leading one first, and the port of locust's master.
-
-    The clock of the last worker is so many seconds ahead of the others'.
-    """
+def _started(root: Path, folder: Path, api: Api, workers: int) -> Iterator[tuple[list[subprocess.Popen[bytes]], int]]:
+    """Start the clients as a bed does; yield the processes, the leading one first, and the port of locust's master."""
     folder.mkdir()
-    (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(AHEAD)
     (folder / "mine.toml").write_text(SCENARIO)
     wanted = Plan(
         scenario_file=folder / "mine.toml",
@@ -145,10 +135,8 @@ def _started(
     with Ports(SystemRandom()) as ports, (folder / "log").open("w") as log:
         started = []
         port = ports.take("locust")
-        for number, locust in enumerate(clients.commands(wanted, port)):
+        for locust in clients.commands(wanted, port):
             environment = {**os.environ, **locust.environment, "PYTHONPATH": str(root)}
-            if ahead and number == workers:
-                environment |= {"PYTHONPATH": f"{folder / 'site'}:{root}", "AHEAD": str(ahead)}
             started.append(subprocess.Popen(locust.argv, env=environment, cwd=folder, stdout=log, stderr=log))
         try:
             yield started, port
@@ -158,9 +146,9 @@ def _started(
                 process.wait()
 
 
-def _run(root: Path, folder: Path, api: Api, workers: int, ahead: float = 0.0) -> list[int]:
+def _run(root: Path, folder: Path, api: Api, workers: int) -> list[int]:
     """Run the clients to their end, and return the exit codes, the leading process's first."""
-    with _started(root, folder, api, workers, ahead) as (started, _):
+    with _started(root, folder, api, workers) as (started, _):
         return [process.wait(90) for process in started]
 
 
@@ -199,22 +187,6 @@ def test_two_workers_send_what_one_process_sends(root: Path, tmp_path: Path, api
     assert min(shares) > 5
 
 
-@pytest.mark.parametrize("ahead", [200.0, -200.0])
-def test_a_worker_whose_clock_is_off(root: Path, tmp_path: Path, api: Api, ahead: float) -> None:
-    """A worker of another machine sends at the right moment, and its samples are in the clock of the leading one."""
-    assert _run(root, tmp_path / "workers", api, 2, ahead) == [0, 0, 0], (tmp_path / "workers" / "log").read_text()
-    zero = plan.read_zero(tmp_path / "workers")
-    assert zero is not None
-    rows = samples.read(tmp_path / "workers", ClientSample)
-    assert {request.number for request in rows if request.clients == "cli"} == {0, 1, 2}
-    # far from 200 s: how late exactly is the machine's affair
-    assert all(0 <= row.started - row.scheduled < 100 for row in rows)
-    assert all(row.started <= row.finished < zero + 100 for row in rows)
-    (clock,) = samples.read(tmp_path / "workers", ClockSample)
-    assert (clock.name, clock.drift_s) == ("locust-1", 0.0)
-    assert abs(clock.offset_s - ahead) <= clock.error_s + 0.01
-
-
 def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -> None:
     """A refused login ends all processes, the leading one with 3, and nothing is sent."""
     api.refuse = True
@@ -224,8 +196,8 @@ def test_workers_whose_master_is_refused(root: Path, tmp_path: Path, api: Api) -
     assert (tmp_path / "workers" / "log").read_text().count("could not log in to salt-api") == 1
 
 
-def _overheard(port: int) -> bytes:
-    """Join locust's master as a worker of nobody; return all that it sends, up to the schedule's zero."""
+def _overheard(port: int, api: Api) -> bytes:
+    """Join locust's master as a worker of nobody before others log in; return what it sends, up to the begin."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
         stranger.setsockopt(zmq.IDENTITY, b"stranger")
         stranger.setsockopt(zmq.LINGER, 0)
@@ -233,15 +205,18 @@ def _overheard(port: int) -> bytes:
         stranger.send(msgpack.dumps(("client_ready", metadata.version("locust"), "stranger")))
         heard = b""
         while b"saltbed_begin" not in heard:
-            assert stranger.poll(60_000), heard
+            assert stranger.poll(240_000), heard
             heard += stranger.recv()
+            # locust's first message says that we have joined
+            api.open.set()
         return heard
 
 
 def test_a_stranger_at_locusts_port_gets_no_token(root: Path, tmp_path: Path, api: Api) -> None:
     """Whoever joins locust's master reads the schedule's zero, and neither a token nor a password."""
+    api.open.clear()
     with _started(root, tmp_path / "workers", api, 2) as (_, port):
-        heard = _overheard(port)
+        heard = _overheard(port, api)
     assert [secret for secret in (TOKEN.encode(), b"secret") if secret in heard] == []
 
 

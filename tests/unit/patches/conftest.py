@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from patches.__main__ import main
 from patches.base import Base, digest, write_base
-from patches.cli import main
 from patches.layout import Layout
 from patches.repository import Repository
 from patches.tree import Tree

@@ -51,7 +51,7 @@ def test_bump_that_conflicts_changes_nothing(patched: Project) -> None:
     assert "Salt 1.1 conflicts with first (salt/one.py)" in ended.err
     assert "--keep-conflict" in ended.err
     assert snapshot(patched) == before
-    assert not patched.layout.bump.exists()
+    assert not patched.layout.carrying("bump").exists()
 
 
 def test_conflict_can_be_resolved(patched: Project) -> None:
@@ -59,12 +59,12 @@ def test_conflict_can_be_resolved(patched: Project) -> None:
     patched.release("1.1", CLASHING)
     assert patched.run("bump", "1.1", "--keep-conflict").code == 4
     assert "conflict marker" in patched.run("bump", "--continue").err
-    path = patched.layout.bump / "salt/one.py"
+    path = patched.layout.carrying("bump") / "salt/one.py"
     path.write_text(CLASHING["salt/one.py"].replace("their line 5\n", "changed by first\n"))
     assert patched.run("bump", "--continue").code == 0
     assert patched.read("salt/one.py") == CLASHING["salt/one.py"].replace("their line 5\n", "changed by first\n")
     assert patched.run("check").code == 0
-    assert not patched.layout.bump.exists()
+    assert not patched.layout.carrying("bump").exists()
 
 
 def test_conflict_can_be_given_up(patched: Project) -> None:
@@ -125,7 +125,7 @@ BOTH = {**CLASHING, "salt/two.py": "".join(f"other line {number}\n" for number i
 
 def resolve(project: Project, module: str, text: str) -> None:
     """Write a conflicting file as somebody resolves it."""
-    path = project.layout.bump / f"salt/{module}.py"
+    path = project.layout.carrying("bump") / f"salt/{module}.py"
     assert "<<<<<<<" in path.read_text()
     path.write_text(BOTH[f"salt/{module}.py"].replace("line 5\n", f"line 5, {text}\n"))
 
@@ -164,7 +164,9 @@ def test_conflicts_are_resolved_one_after_the_other(patched: Project) -> None:
     assert patched.run("check").code == 0
     assert patched.run("bump", "1.0", "--keep-conflict").code == 4
     for module, topic in (("one", "first"), ("two", "second")):
-        (patched.layout.bump / f"salt/{module}.py").write_text(LINES.replace("line 5\n", f"changed by {topic}\n"))
+        (patched.layout.carrying("bump") / f"salt/{module}.py").write_text(
+            LINES.replace("line 5\n", f"changed by {topic}\n")
+        )
         patched.run("bump", "--continue")
     assert (snapshot(patched), patched.ids()) == (before, ids)
 
@@ -249,7 +251,7 @@ def test_killed_while_git_wrote(patched: Project, monkeypatch: pytest.MonkeyPatc
     patched.release("1.1", {**CLASHING, "salt/two.py": None})
     patched.run("bump", "1.1", "--keep-conflict")
     resolve(patched, "one", "first")
-    half, own = patched.layout.bump / "salt/two.py", patched.layout.bump / "notes.txt"
+    half, own = patched.layout.carrying("bump") / "salt/two.py", patched.layout.carrying("bump") / "notes.txt"
 
     def killed(*_: object) -> None:
         half.write_text("half of it")

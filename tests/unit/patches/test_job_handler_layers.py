@@ -12,7 +12,6 @@ CRITERIA = FOLDER.parent / "job_criteria"
 ORDER = (
     "policy",
     "leases",
-    "estimate",
     "queue",
     "store",
     "postgres",

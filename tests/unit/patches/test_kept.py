@@ -28,15 +28,18 @@ def kept(project: Project, release: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
 
 
-def verdicts(project: Project, release: str) -> dict[str, str]:
-    """Try all topics on a release."""
+def applying(project: Project, release: str) -> list[str]:
+    """Try what is kept for a release; return the topics that apply. The project stays as it is."""
+    before = project.git("status", "--porcelain"), project.ids()
     ended = project.run("check", "--base", release, "--json")
-    return {one["topic"]: one["verdict"] for one in ended.data["fits"]}
+    assert (ended.code, ended.err) == (0, "")
+    assert (project.git("status", "--porcelain"), project.ids()) == before
+    return [one["topic"] for one in ended.data["fits"] if one["commit"] and not one["conflict"]]
 
 
 def resolve(project: Project, text: str) -> None:
     """Resolve the conflict of `first`."""
-    path = project.layout.keeping / "salt/one.py"
+    path = project.layout.carrying("keep") / "salt/one.py"
     assert "<<<<<<<" in path.read_text()
     path.write_text(OLDER["salt/one.py"].replace("older 5\n", f"{text}\n"))
 
@@ -47,24 +50,25 @@ def test_topic_that_is_the_same_is_kept_once(patched: Project) -> None:
     ended = patched.run("keep", "0.9", "first")
     assert (ended.code, ended.out) == (0, "Salt 0.9: first: the base's patch\n")
     assert set(kept(patched, "0.9")) == {"series", "base.txt"}
-    assert verdicts(patched, "0.9") == {"first": "kept", "second": "applies"}
+    assert applying(patched, "0.9") == ["first"]
     assert patched.run("check").code == 0
 
 
 def test_topic_that_differs_has_a_patch_of_its_own(patched: Project, tmp_path: Path) -> None:
     """It is resolved once, and makes with its new files what was written."""
     patched.release("0.8", OLDER)
-    assert verdicts(patched, "0.8") == {"first": "conflicts: salt/one.py", "second": "applies"}
     assert "conflicts with first (salt/one.py)" in patched.run("keep", "0.8", "first", "second").err
     assert "conflict marker" in patched.run("keep", "--continue").err
     resolve(patched, "changed by first, older")
     # a test may differ there as well
-    (patched.layout.keeping / "tests/pytests/unit/test_first.py").write_text("def test_it():\n    assert 'older'\n")
+    (patched.layout.carrying("keep") / "tests/pytests/unit/test_first.py").write_text(
+        "def test_it():\n    assert 'older'\n"
+    )
     ended = patched.run("keep", "--continue")
     assert ended.out == "Salt 0.8: first: a patch of its own\nSalt 0.8: second: the base's patch\n"
     assert set(kept(patched, "0.8")) == {"series", "base.txt", "first.patch"}
-    assert verdicts(patched, "0.8") == {"first": "kept", "second": "kept"}
-    assert not patched.layout.keeping.exists()
+    assert applying(patched, "0.8") == ["first", "second"]
+    assert not patched.layout.carrying("keep").exists()
     made = patched.run("export", "--base", "0.8", "--output", str(tmp_path / "patches"), "--json").data
     assert made["topics"] == ["first", "second"]
     base = read_kept(patched.layout, "0.8")
@@ -108,6 +112,44 @@ def test_resolution_is_known_when_the_topic_changes(patched: Project) -> None:
     assert "+more" in text
 
 
+def test_topic_in_the_middle_is_carried_in_its_place(patched: Project) -> None:
+    """Topics that are kept after it are made again on top of it, with what was resolved for them."""
+    patched.edit("salt/one.py", 6, "beside it")
+    assert patched.run("save", "--new", "third", "salt/one.py").code == 0
+    patched.release("0.8", OLDER)
+    patched.run("keep", "0.8", "third")
+    resolve(patched, "changed by first, older")
+    assert "conflicts with third (salt/one.py)" in patched.run("keep", "--continue").err
+    path = patched.layout.carrying("keep") / "salt/one.py"
+    path.write_text(OLDER["salt/one.py"].replace("older 5\nline 6\n", "changed by first, older\nbeside third\n"))
+    assert patched.run("keep", "--continue").code == 0
+    assert kept(patched, "0.8")["series"] == b"first\nthird\n"
+    before = kept(patched, "0.8")["third.patch"]
+    patched.edit("salt/one.py", 8, "more of first")
+    assert patched.run("save", "--topic", "first", "salt/one.py").code == 0
+    ended = patched.run("keep", "0.8", "first")
+    assert (ended.code, ended.err) == (0, "")
+    after = kept(patched, "0.8")
+    assert after["series"] == b"first\nthird\n"
+    assert b"+more of first" in after["first.patch"]
+    assert b"+beside third" in after["third.patch"]
+    assert after["third.patch"] != before
+    assert applying(patched, "0.8") == ["first", "third"]
+
+
+def test_topic_in_the_middle_that_no_longer_applies(patched: Project) -> None:
+    """What is kept after a shared patch that now conflicts is carried from the base again, once that is resolved."""
+    patched.release("0.9", {"salt/one.py": LINES.replace("line 30\n", "older 30\n")})
+    assert patched.run("keep", "0.9", "first", "second").code == 0
+    patched.edit("salt/one.py", 30, "more of first")
+    assert patched.run("save").code == 0
+    assert "conflicts with first (salt/one.py)" in patched.run("keep", "0.9", "first").err
+    path = patched.layout.carrying("keep") / "salt/one.py"
+    path.write_text(LINES.replace("line 5\n", "changed by first\n").replace("line 30\n", "more, older\n"))
+    ended = patched.run("keep", "--continue")
+    assert ended.out == "Salt 0.9: first: a patch of its own\nSalt 0.9: second: the base's patch\n"
+
+
 def test_required_topics_come_along(patched: Project) -> None:
     """A topic is nothing without them."""
     path = patched.layout.patch("second")
@@ -122,7 +164,7 @@ def test_given_up(patched: Project) -> None:
     """Nothing is written, and what was resolved is known to the next try."""
     patched.release("0.8", OLDER)
     patched.run("keep", "0.8", "first")
-    assert "An earlier one waits" in patched.run("keep", "0.8", "first").err
+    assert "An earlier keep waits" in patched.run("keep", "0.8", "first").err
     resolve(patched, "changed by first, older")
     assert patched.run("keep", "--abort").code == 0
     assert kept(patched, "0.8") == {}
@@ -137,16 +179,27 @@ def test_kept_topic_that_no_longer_applies(patched: Project) -> None:
     (patched.layout.releases / "0.9/base.txt").write_text(f"{base.requirement}\n")
     ended = patched.run("check", "--base", "0.9")
     assert ended.code == 1
-    assert "kept, and not in order: 0.9 first" in ended.out
+    assert "not in order: 0.9 first" in ended.out
     (patched.layout.releases / "0.9/other.patch").write_text("x")
     assert "is not listed" in patched.run("check").err
 
 
 @pytest.mark.parametrize(
-    "arguments", [("keep",), ("keep", "0.9"), ("keep", "--continue"), ("keep", "0.9", "first", "--abort")]
+    "arguments",
+    [("keep",), ("keep", "0.9"), ("keep", "--continue"), ("keep", "0.9", "x"), ("keep", "0.9", "first", "--abort")],
 )
 def test_wrong_use(patched: Project, arguments: tuple[str, ...]) -> None:
     """What is not clear is refused."""
     assert patched.run(*arguments).code == 2
     assert patched.run("export", "--base", "0.9").code == 2
-    assert patched.run("check", "--markdown").code == 2
+    assert patched.run("check", "--base", "0.9").code == 2
+
+
+def test_check_of_a_release_wants_topics_and_a_tree(patched: Project) -> None:
+    """A topic that is not kept is refused, and so is a tree that is not what the patches say."""
+    patched.release("0.9")
+    assert patched.run("keep", "0.9", "first").code == 0
+    assert patched.run("check", "--base", "0.9", "--topic", "second").code == 2
+    (patched.layout.git_dir / "saltbed.json").unlink()
+    ended = patched.run("check", "--base", "0.9")
+    assert (ended.code, "run 'nox -s apply' first" in ended.err) == (2, True)

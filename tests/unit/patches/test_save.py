@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from patches.series import read_series
+from tests.unit.patches.conftest import LINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -420,6 +421,9 @@ def test_what_a_new_topic_needs_is_proposed(patched: Project) -> None:
     patched.edit("salt/two.py", 5, "on second")
     patched.edit("salt/one.py", 7, "beside third")
     assert "'Requires: second, third'" in patched.run("save", "--new", "fourth").out
+    # the third one brings the first one along, and its own lines are far away
+    patched.edit("salt/one.py", 4, "on the other side of first")
+    assert "'Requires: first'" in patched.run("save", "--new", "fifth").out
     assert {rule for rule, _ in rules(patched)} == {"message", "parts"}
 
 
@@ -537,3 +541,18 @@ def test_what_is_new_is_new_in_the_next_feature_release(patched: Project, where:
         patched.edit("salt/one.py", 20, "# .. versionchanged:: 2.0")
         assert patched.run("save").code == 0
         assert rules(patched) == set()
+
+
+def test_topic_is_dropped_by_hand(patched: Project) -> None:
+    """Without its patch, its line and its files, the later patches are applied, and saved with their new places."""
+    patched.edit("salt/one.py", 30, "far away")
+    assert patched.run("save", "--new", "third").code == 0
+    layout = patched.layout
+    for name in read_series(layout).get("first").files:
+        (layout.salt / name).unlink()
+    layout.patch("first").unlink()
+    layout.series.write_text(layout.series.read_text().replace("first\n", ""))
+    assert patched.run("apply").code == 0
+    assert patched.read("salt/one.py") == LINES.replace("line 30\n", "far away\n")
+    assert patched.run("save").out == "written: patches/third.patch\n"
+    assert {rule for rule, _ in rules(patched)} & {"drift", "tracked", "alone"} == set()

@@ -10,6 +10,7 @@ import pytest
 
 from patches.git import Git
 from patches.series import read_series
+from patches.submit import Cover
 
 if TYPE_CHECKING:
     from tests.unit.patches.conftest import Project
@@ -61,24 +62,9 @@ def test_branch_is_what_upstream_takes(patched: Project, tmp_path: Path) -> None
     assert changed == {"salt/one.py", *read_series(patched.layout).get("first").files}
 
 
-def test_same_branch_again_is_the_same_version(patched: Project) -> None:
+def test_same_branch_again_is_the_same_commit(patched: Project) -> None:
     """Nothing that changes from run to run is in a commit."""
     assert sent(patched, "first") == sent(patched, "first")
-
-
-def test_second_version_carries_a_range_diff(patched: Project) -> None:
-    """Who has read the first version sees what is new."""
-    first = sent(patched, "first")
-    patched.edit("salt/one.py", 20, "more")
-    assert patched.run("save").code == 0
-    commit(patched)
-    second = sent(patched, "first")
-    assert (first["version"], second["version"]) == (1, 2)
-    text = Path(second["cover"]).read_text()
-    assert "### Changes since version 1\n" in text
-    assert f"1:  {first['commit'][:7]}" in text.replace("! ", "")
-    assert "+more" in text.replace(" ", "")
-    assert "### Changes since" not in Path(first["cover"]).read_text() or first["cover"] == second["cover"]
 
 
 def test_text_of_the_pull_request(patched: Project) -> None:
@@ -96,6 +82,34 @@ def test_text_of_the_pull_request(patched: Project) -> None:
     assert "begins with the commits of these" in text
     assert "- first: Change first\n" in text
     assert "- [ ] Docs\n- [x] Changelog\n- [x] Tests written/updated" in text
+    assert "At least one test in each new file fails without this change" in text
+
+
+def test_a_test_in_a_file_of_upstream(patched: Project) -> None:
+    """A topic without a new test file claims nothing of one."""
+    cover = Cover(read_series(patched.layout).get("first"), (), ["tests/pytests/unit/test_other.py"], "base", "branch")
+    assert "At least one test fails without this change.\n" in cover.text
+    assert "The other files" not in cover.text
+
+
+def test_a_topic_that_is_kept_for_the_release_that_it_is_meant_for(patched: Project) -> None:
+    """The text claims what was tried, and no more."""
+    topic = read_series(patched.layout).get("first")
+    page = {"Branch": "3006.x, the oldest."}
+    text = Cover(topic, (), [], "Salt 3008.5", "branch", page=page, kept=("3006.30", "3007.17")).text
+    assert (
+        "The commits stand on Salt 3008.5.\n\nThe same change passes its tests on Salt 3006.30 and 3007.17.\n" in text
+    )
+    text = Cover(topic, (), [], "Salt 3008.5", "branch", page=page, kept=("3007.17",)).text
+    assert "The commits stand on Salt 3008.5, and were not tried on 3006.x.\n" in text
+
+
+def test_a_docstring_is_documentation(patched: Project) -> None:
+    """A module that says what is new has its reference changed."""
+    patched.edit("salt/one.py", 20, ".. versionadded:: 3009.0")
+    assert patched.run("save").code == 0
+    commit(patched)
+    assert "- [x] Docs" in Path(sent(patched, "first")["cover"]).read_text()
 
 
 def test_text_names_the_issue_and_no_other(patched: Project) -> None:
@@ -105,6 +119,85 @@ def test_text_names_the_issue_and_no_other(patched: Project) -> None:
     git = patched.repository.git
     assert "changelog/68123.added.md" in git.text("ls-tree", "-r", "--name-only", made["commit"])
     assert "changelog/first" not in git.text("ls-tree", "-r", "--name-only", made["commit"])
+    text = Path(made["cover"]).read_text()
+    assert "### What issues does this PR fix or reference?\n\nFixes #68123\n" in text
+    assert made["base_commit"] not in text, "a commit that only this checkout has"
+
+
+def test_answers_of_the_page_are_the_first_comment(patched: Project) -> None:
+    """What docs/upstream-texts.md says of a topic comes beside the text, and nothing of another one."""
+    page = patched.layout.root / "docs" / "upstream-texts.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(
+        "# Upstream\n\n### 1. `second`: No\n\n**Questions.** Other.\n\n### 2. `first`: Yes\n\n**Branch:** master.\n\n"
+        "**Previous behaviour.** It was\nslow.\n\n**New behaviour.** It is fast.\n\n"
+        "**Questions.** *Why?* So\nit is.\n\n*More?* No.\n\n## End\n\nNo.\n"
+    )
+    cover = Path(sent(patched, "first")["cover"])
+    text, folder = cover.read_text(), cover.parent
+    assert "\n### Previous Behavior\n\nIt was slow.\n\n### New Behavior\n\nIt is fast.\n" in text
+    assert "Why?" not in text
+    assert (folder / "first-comment.md").read_text() == "*Why?* So it is.\n\n*More?* No.\n"
+    page.write_text("# Upstream\n")
+    folder = Path(sent(patched, "first")["cover"]).parent
+    assert not (folder / "first-comment.md").exists()
+
+
+def test_text_says_how_to_see_it_and_which_branch_it_is_for(patched: Project) -> None:
+    """The page says both; what is between fences stays as it is, and comments of ours go."""
+    page = patched.layout.root / "docs" / "upstream-texts.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(
+        "### 1. `first`: Yes\n\n**Branch:** 1.x, where the\nbug is.\n\n**How to see it.** Type\nthis:\n\n"
+        "<!-- not run: no -->\n```text\none\n\ntwo\n```\n\nThen look.\n\n**Questions.** No.\n"
+    )
+    made = sent(patched, "first")
+    text = Path(made["cover"]).read_text()
+    assert "\n### How to see it\n\nType this:\n\n```text\none\n\ntwo\n```\n\nThen look.\n\n###" in text
+    assert "\n### Target branch\n\n1.x, where the bug is.\n\n###" in text
+    assert made["target"] == ""
+    made = sent(patched, "second")
+    text = Path(made["cover"]).read_text()
+    assert "How to see it" not in text
+    wanted = "master.\n\nThe commits stand on Salt 1.0, and were not tried on master.\n"
+    assert f"\n### Target branch\n\n{wanted}" in text
+    assert made["target"] == "master"
+    assert "meant for master: '--clone DIR --onto origin/master'" in patched.run("submit", "second").out
+
+
+def test_text_of_a_topic_that_mends_a_bug_of_the_zoo(patched: Project) -> None:
+    """The releases that have the bug, and the check as a script without what it does not call."""
+    root = patched.layout.root
+    for name in ("harness/scenarios/zoo", "docs", "tests/zoo"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    (root / "harness/scenarios/zoo/7.toml").write_text('[bug]\ntitle = "it hangs"\ncounts = "x"\ntopic = "first"\n')
+    (root / "harness/scenarios/zoo/8.toml").write_text('[bug]\ntitle = "other"\ncounts = "x"\n')
+    (root / "docs/zoo.json").write_text(
+        '{"7": {"patched": {"states": ["right"], "found": []}, "1.0": {"states": ["wrong"], "found": ["it hung"]}}}'
+    )
+    (root / "tests/zoo/checks.py").write_text(
+        "import salt\n\nONE = 1\n\n\ndef _part():\n    return ONE\n"
+        "\n\ndef bug_7():  # noqa: ARG001\n    return _part()\n"
+        "\n\n@staticmethod\ndef bug_8():\n    return 0\n\n\ndef main(number):\n    globals()[number]()\n"
+        "\n\nif salt:\n    main(7)\n"
+    )
+    text = Path(sent(patched, "first")["cover"]).read_text()
+    assert (
+        "\n### How to see it\n\n#7: it hangs.\n\n| Salt | what a check found |\n|---|---|\n| 1.0 | it hung |\n"
+        "| with this change | nothing wrong |\n" in text
+    )
+    assert (
+        "```python\nimport salt\n\nONE = 1\n\n\ndef _part():\n    return ONE\n\n\ndef bug_7():\n    return _part()\n"
+        "\n\ndef main(number):\n    globals()[number]()\n\n\nif salt:\n    main(7)\n```" in text
+    )
+    assert "How to see it" not in Path(sent(patched, "second")["cover"]).read_text()
+
+
+def test_number_that_nothing_takes_is_refused(patched: Project) -> None:
+    """The entry has a number already, which stays."""
+    ended = patched.run("submit", "first", "--number", "7")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "The changelog entries of first have their numbers" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -281,6 +374,7 @@ def test_branch_in_a_clone(patched: Project, tmp_path: Path, onto: str) -> None:
     assert made["branch"] == "first"
     assert git.text("rev-parse", "first^") == git.text("rev-parse", onto) == made["base_commit"]
     assert git.text("log", "-1", "--format=%an, %cn", "first") == "Ada, Ada"
+    assert made["target"] == ("" if onto == "master" else "master")
     assert "changed by first" in git.text("show", "first:salt/one.py")
     assert (git.text("status", "--porcelain"), git.text("symbolic-ref", "HEAD")) == ("", "refs/heads/master")
     assert f"on {onto} ({made['base_commit']})" in Path(made["cover"]).read_text()
@@ -289,8 +383,7 @@ def test_branch_in_a_clone(patched: Project, tmp_path: Path, onto: str) -> None:
     assert patched.run("save").code == 0
     commit(patched)
     again = sent(patched, "first", *arguments)
-    assert again["version"] == 2
-    assert "### Changes since version 1" in Path(again["cover"]).read_text()
+    assert again["commit"] == git.text("rev-parse", "first") != made["commit"]
 
 
 def test_branch_of_somebody_in_a_clone_stays(patched: Project, tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from patches import suite
+from patches import hooks, suite
 from patches.base import read_base
 from patches.layout import Layout
 from patches.patch import Patch
@@ -82,7 +83,7 @@ def real(tmp_path: Path, project: Project) -> Project:
 
 def test_this_project_is_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     """No drift, nothing of upstream tracked, each patch alone and complete: on this very checkout."""
-    from patches.cli import main  # noqa: PLC0415 - beside its only use
+    from patches.__main__ import main  # noqa: PLC0415 - beside its only use
 
     if not REAL.state.exists():
         pytest.skip("the tree was not made yet: run 'nox -s apply'")
@@ -105,17 +106,33 @@ def test_real_patches_move_between_releases(real: Project) -> None:
 
 
 @pytest.mark.early
+@pytest.mark.parametrize("release", sorted(path.name for path in REAL.releases.iterdir()))
+def test_series_of_a_release_is_written_whole(real: Project, release: str) -> None:
+    """The topics that are kept for a release apply to it one after the other, in a git that knows nothing else."""
+    real.ids()
+    shutil.copytree(REAL.releases / release, real.layout.releases / release)
+    topics = (REAL.releases / release / "series").read_text().split()
+    ended = real.run("export", "--base", release, "--json")
+    assert ended.code == 0, ended.err
+    written = [path.stem for path in (real.layout.build / "export").glob("*.patch")]
+    assert sorted(written) == sorted(topics)
+
+
+@pytest.mark.early
 def test_real_topics_are_sent_whole(real: Project) -> None:
     """Each topic is a branch with a whole text, and its mails make, of the pristine release, the same tree."""
     real.ids()
-    topics = read_series(real.layout).topics
-    numbers = [f"--number={topic}={number}" for number, topic in enumerate(topics, 1)]
+    series = read_series(real.layout)
+    topics = series.topics
+    unnumbered = [topic for topic in topics if any(map(hooks.is_unnumbered, series.get(topic).files))]
+    assert unnumbered
+    numbers = [f"--number={topic}={number}" for number, topic in enumerate(unnumbered, 1)]
     ended = real.run("submit", *topics, *numbers, "--mails", "--json")
     assert ended.code == 0, ended.out
     assert [one["topic"] for one in ended.data["submissions"]] == list(topics)
     for one in ended.data["submissions"]:
         text = Path(one["cover"]).read_text()
-        assert text.startswith(f"# {read_series(real.layout).get(one['topic']).subject}\n\n### What does this PR do?\n")
+        assert text.startswith(f"# {series.get(one['topic']).subject}\n\n### What does this PR do?\n")
         assert "- [x] Changelog\n- [x] Tests written/updated" in text
         assert one["mails"]
         assert not one["warnings"]

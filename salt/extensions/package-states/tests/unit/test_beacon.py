@@ -1,4 +1,5 @@
 import fcntl
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import salt.beacons
 
 # what the topic package-change-detection brings, dictionaries as configuration too
 tells = pytest.mark.skipif(
-    not saltext.package_states.minion.pkgset.TELLS,
+    importlib.util.find_spec("salt.utils.pkgset") is None,
     reason="This Salt does not tell what it changes itself",
 )
 

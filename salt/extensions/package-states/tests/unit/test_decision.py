@@ -1,5 +1,7 @@
 import pytest
 import saltext.package_states.model.item as items
+import saltext.package_states.model.resolver as resolver
+import saltext.package_states.status.rows as status_rows
 from saltext.package_states.model.decision import Facts, decide
 
 AVAILABLE = ("1.0", "1.2", "1.10", "2.0")
@@ -68,3 +70,34 @@ def test_a_missing_package_is_named():
     decision = decide(items.make("foo", "latest"), Facts("apt"))
     assert decision.action == "impossible"
     assert "foo" in decision.reason
+
+
+def test_what_is_not_locked_and_what_is_half_installed(source):
+    """
+    What a lock that is wanted does not keep yet is named, and so is a lock that nothing wants
+    """
+    rows = (
+        *(
+            ("aa", "installed"),
+            ("bb", "removed"),
+            ("cc", "removed", "<2"),
+            ("dd", "present"),
+        ),
+        *(
+            ("ee", "kept"),
+            ("ff", "installed", "=2"),
+            ("gg", "latest"),
+            ("hh", "installed"),
+        ),
+    )
+    verdicts = resolver.resolve([source("s", resolver.GROUP, *rows)])
+    there = {"versions": ["1"], "available": ["1", "2"], "candidate": ""}
+    packages = {key: dict(there) for key in ("aa", "dd", "ee", "ff", "gg", "hh", "ii")}
+    packages["hh"]["broken"] = True
+    for key in ("ee", "ii"):
+        packages[key]["held"] = True
+    found = status_rows.rows(verdicts, "apt", packages)
+    wrong = {row.package: row.reason for row in found if not row.consistent}
+    # a candidate that is pinned away is none
+    assert wrong == {"ff": "1 is installed", "hh": "1 is only half installed"}
+    assert status_rows.holds(verdicts, packages, found) == (["ii"], ["aa", "bb"])

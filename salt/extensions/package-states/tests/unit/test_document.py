@@ -7,7 +7,6 @@ import time
 
 import pytest
 import saltext.package_states.master.document as documents
-import saltext.package_states.master.yamltext as yamltext
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import InvalidInput
 
@@ -102,9 +101,9 @@ def _refused(text):
         ("[]", "no set"),
         ("package_states: 1", "states"),
         ("package_states: 1\nstates: []", "states"),
-        ("package_states: 1\nstates: {}\nmore: 1", "fields"),
+        ("package_states: 1\nstates: {}\nmore: 1", "fields package_states, states, and no 'more'; "),
         ("package_states: 1\nstates: {a: []}", "fields"),
-        ("package_states: 1\nstates: {a: {package: {}}}", "fields"),
+        ("package_states: 1\nstates: {a: {package: {}}}", "and no 'package'; "),
         ("package_states: 1\nstates: {a: {packages: [x]}}", "no names"),
         ("package_states: 1\nstates: {a: {packages: {x: [latest]}}}", "wanted"),
         ("package_states: 1\nstates: {a: {packages: {x: latest a b}}}", "wanted"),
@@ -114,7 +113,7 @@ def _refused(text):
         ("package_states: 1\nstates: {a: {assigned: [x]}}", "assigned to one of"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x, minion: y}]}}", "one of"),
         ("package_states: 1\nstates: {a: {assigned: [{group: [x]}]}}", "one of"),
-        ("package_states: 1\nstates: {a: {assigned: [{group: x, y: z}]}}", "fields"),
+        ("package_states: 1\nstates: {a: {assigned: [{group: x, y: z}]}}", "and no 'y'; "),
         ("package_states: 1\nstates: {a: {assigned: [{group: x, priority: 1.5}]}}", "whole"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x, priority: 9999999999}]}}", "whole"),
         ("package_states: 1\nstates: {a: {assigned: [{group: x}, {group: x}]}}", "twice"),
@@ -136,8 +135,8 @@ def test_bombs_are_refused_at_once():
     )
     deep = "package_states: 1\nstates: " + "[" * 1000000
     # one more than there may be
-    wide = "package_states: 1\nstates: [" + "a," * yamltext.NODES + "]"
-    for text in (laughs, deep, "{" * 100000, "- " * 100000, "a" * (yamltext.MOST + 1)):
+    wide = "package_states: 1\nstates: [" + "a," * documents.NODES + "]"
+    for text in (laughs, deep, "{" * 100000, "- " * 100000, "a" * (documents.MOST + 1)):
         begin = time.process_time()
         _refused(text)
         # not a measure, but a bound that an expansion would pass by far

@@ -270,10 +270,10 @@ def test_a_minion_that_fires_in_the_name_of_all_others(opts):
 
 def test_ids_of_no_minion_are_not_kept(engine):
     engine.client.keys = ["a"]
-    for number in range(pkgset.bus.HINTS + 1000):
+    for number in range(pkgset.returns.HINTS + 1000):
         engine.refresher.event(f"salt/beacon/forged{number}/pkgset/changed")
     engine.refresher.event(f"salt/beacon/{'x' * 10**6}/pkgset/changed")
-    assert len(engine.refresher.hints) == pkgset.bus.HINTS
+    assert len(engine.refresher.hints) == pkgset.returns.HINTS
     engine.wait(0)
     assert not engine.refresher.hints and not engine.waiting.names()
     assert engine.client.listed == 1
@@ -309,12 +309,12 @@ HOSTILE = (
 
 @pytest.mark.parametrize("found", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_is_no_event(found):
-    assert pkgset.bus.event(Bus(found), 1) is None
+    assert pkgset.returns.event(Bus(found), 1) is None
 
 
 @pytest.mark.parametrize("data", (None, [], "x", 1, [{"id": "a"}]))
 def test_data_of_an_event_are_a_dictionary(data):
-    assert pkgset.bus.event(Bus({"tag": "t", "data": data}), 1) == ("t", {})
+    assert pkgset.returns.event(Bus({"tag": "t", "data": data}), 1) == ("t", {})
 
 
 @pytest.mark.parametrize("name", ["..", "a\0b", "", "\ud800", "a/b"])

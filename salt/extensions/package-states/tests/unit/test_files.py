@@ -25,14 +25,14 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path, monkeypatch):
 def test_what_is_no_text_is_another_one(tmp_path):
     root = str(tmp_path)
     files.write(root, "web", "text")
-    assert files.found(root, "web") == "text"
+    assert files.read(root, "web") == "text"
     (tmp_path / files.FOLDER / "packages-web.sls").write_bytes(b"\xff")
-    assert files.found(root, "web") != "text"
+    assert files.read(root, "web") != "text"
     assert files.read(root, "web") != ""
     (tmp_path / files.FOLDER / "packages-db.sls").mkdir()
-    assert files.found(root, "db") != "text"
+    assert files.read(root, "db") == ""
     with pytest.raises(PackageStateError, match="Is a directory"):
-        files.read(root, "db")
+        files.write(root, "db", "text")
 
 
 def test_a_state_with_a_dot_can_be_applied_by_name(tmp_path):

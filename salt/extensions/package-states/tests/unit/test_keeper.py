@@ -266,7 +266,7 @@ def test_events_in_the_name_of_all_minions_take_a_part_of_the_time(keeper, monke
 
 
 def test_ids_that_a_minion_makes_up_are_not_kept_without_end(keeper, monkeypatch):
-    monkeypatch.setattr(engine.bus, "HINTS", 100)
+    monkeypatch.setattr(engine.returns, "HINTS", 100)
     for number in range(1000):
         keeper.event(f"minion/refresh/m{number}", {}, 1)
     assert len(keeper.changed) == 100

@@ -8,7 +8,7 @@ import saltext.package_states.engines.pkgset as engine
 import saltext.package_states.master.lists as lists
 import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput
-from saltext.package_states.master.lacking import FUNCTION, TRIES, Lacking
+from saltext.package_states.store.offers import FUNCTION, TRIES, Lacking
 
 
 def test_one_of_ten_thousand_is_asked():

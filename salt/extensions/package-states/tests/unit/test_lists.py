@@ -1,6 +1,6 @@
 import pytest
 import saltext.package_states.master.lists as lists
-from saltext.package_states.errors import InvalidInput
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 
 def test_packages_are_stored_in_the_cache(master_opts):
@@ -31,3 +31,13 @@ def test_what_is_no_list_of_packages_is_not_stored(master_opts, packages):
     with pytest.raises(InvalidInput, match="minion sent no list of packages; see"):
         lists.store(master_opts, "minion", packages)
     assert not lists.stored(master_opts, "minion")
+
+
+def test_who_lacks_the_extension_is_told_what_to_do(master_opts):
+    answer = {"return": "'package_state.inventory' is not available.", "retcode": 254}
+    with pytest.raises(PackageStateError) as told:
+        lists.take({**master_opts, "package_states": {}}, "web", answer)
+    assert str(told.value) == (
+        "it returned 'package_state.inventory' is not available; see what"
+        " package_state.inventory says there, and that it has saltext-package-states."
+    )

@@ -1,3 +1,5 @@
+import importlib.util
+
 import pytest
 import saltext.package_states.managers as managers
 import saltext.package_states.managers.apt as apt
@@ -5,7 +7,7 @@ import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.pkgset
 import saltext.package_states.model.item as items
 import saltext.package_states.states.package_state as package_state
-from saltext.package_states.errors import PackageStateError, Unsupported
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Step
 from saltext.package_states.managers.pins import HELD
 from saltext.package_states.model.decision import INSTALL, REMOVE
@@ -264,6 +266,41 @@ def test_apt_does_not_take_over_the_holds_of_others(place):
     assert manager.held("bar")
 
 
+def test_apt_tells_of_what_keeps_a_package(place, monkeypatch):
+    """
+    Holds, pins of Salt, and those of others that lock; files that apt does not read do not
+    """
+    (place.parent / "prefs.d").mkdir()
+    own = place.parent / "prefs.d" / "00salt"
+    monkeypatch.setattr(apt, "PREFERENCES", str(own))
+    files = {
+        "one.pref": "# mine\nPackage: fo? x*\nPin: version 1.*\nPin-Priority: 1001\n",
+        "two": "Package: *\nPin: version 9\nPin-Priority: -1\n\n"
+        "Package: away\nPin: release a=x\nPin-Priority: -1\n\n"
+        "Package: core\nPin: release a=backports\nPin-Priority: 600\n",
+        "three.bak": "Package: dpkg\nPin: version 1\nPin-Priority: 1001\n",
+        ".four": "Package: dpkg\nPin: version 1\nPin-Priority: 1001\n",
+    }
+    for name, text in files.items():
+        (own.parent / name).write_text(text)
+    manager = apt.Apt(Commands(pkg_list_repos={}), {}, {})
+    manager.locks([items.make("nosuch", "removed")])
+    found = manager.inventory()
+    assert {key for key, there in found.items() if there["held"]} == {
+        *("foo", "bar", "nosuch", "away"),
+    }
+    assert found["away"]["versions"] == []
+    # a pin is no hold: Salt may change the package
+    assert not manager.held("foo")
+
+
+def test_what_is_half_installed_is_told(place, monkeypatch):
+    dpkg = DPKG.replace("foo\tamd64\tii ", "foo\tamd64\tiF ")
+    monkeypatch.setitem(globals(), "DPKG", dpkg)
+    found = apt.Apt(Commands(pkg_list_repos={}), {}, {}).inventory()
+    assert [key for key, there in found.items() if there.get("broken")] == ["foo"]
+
+
 def test_apt_releases_its_own_holds(place):
     commands = Commands()
     place.write_text(
@@ -278,7 +315,7 @@ def test_apt_releases_its_own_holds(place):
 
 
 @pytest.mark.skipif(
-    not saltext.package_states.minion.pkgset.TELLS,
+    importlib.util.find_spec("salt.utils.pkgset") is None,
     reason="This Salt does not tell what it changes itself",
 )
 def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
@@ -304,7 +341,7 @@ def test_holds_of_salt_are_its_own_changes(place, tmp_path, monkeypatch):
 
 
 def test_other_systems_are_refused():
-    with pytest.raises(Unsupported):
+    with pytest.raises(PackageStateError):
         managers.get(Commands(), {}, {"os_family": "Arch"}, {})
 
 
@@ -353,3 +390,30 @@ def test_the_lock_of_dpkg_is_waited_for(place, monkeypatch):
     with pytest.raises(PackageStateError, match="another program"):
         manager.commit([Step("gone", REMOVE, purge=True)], [])
     assert sum(waits) == 120
+
+
+def test_apt_names_what_needs_an_entry_too(place, monkeypatch):
+    """
+    Where a dependency has to have another version, and not where there is none
+    """
+    refused = (
+        "The following packages have unmet dependencies:\n"
+        " nginx : Depends: nginx-common (< 1.22.1-9+deb12u9.1~) but 1.22.1-9+deb12u11 is"
+        " to be installed\n         Depends: libx (= 1) but it is not installable\n"
+        "E: Unable to correct problems, you have held broken packages.\n"
+    )
+    manager = apt.Apt(Commands(), {}, {})
+    answer = {"retcode": 100, "stdout": refused, "stderr": ""}
+    real = manager.ask
+
+    def ask(*command, **more):
+        return answer if command[0] == "apt-get" else real(*command, **more)
+
+    monkeypatch.setattr(manager, "ask", ask)
+    steps, wanted = [Step("foo", INSTALL, "2.0")], [items.make("foo", "installed")]
+    said = manager.solve(steps, wanted).problem
+    assert said.endswith(
+        " Add an entry for nginx-common, with the version that it needs."
+    )
+    answer["stdout"] = "E: Broken packages\n"
+    assert manager.solve(steps, wanted).problem == "E: Broken packages"

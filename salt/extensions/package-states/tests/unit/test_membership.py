@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 import pytest
-import saltext.package_states.compile.membership as membership
+import saltext.package_states.compile.sweep as sweep
 import saltext.package_states.store.roster as roster
 
 
@@ -29,7 +29,7 @@ def notice(monkeypatch):
             ),
             identities=lambda ids: {one: look.keys.get(one, "") for one in ids},
         )
-        return membership.notice(None, registry, ids), gone
+        return sweep.notice(None, registry, ids), gone
 
     look.known, look.keys, look.told = known, {}, told
     return look

@@ -6,7 +6,7 @@ import saltext.package_states.model.item as items
 import saltext.package_states.status.owners as owners
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Minion
-from saltext.package_states.errors import Conflict
+from saltext.package_states.errors import Conflict, InvalidInput
 from saltext.package_states.model.resolver import GROUP, Source
 
 SENT = ["new", "web"]
@@ -54,7 +54,8 @@ def tables(monkeypatch):
         if "unnest" not in query:
             return [(one,) for one in SENT]
         # as each query for lists, keys and all
-        found = [("new", "foo", ["0.9"], True), ("web", "foo", ["1.0"], False)]
+        held = {"versions": ["0.9"], "held": True, "held_by_others": True}
+        found = [("new", "foo", held), ("web", "foo", {"versions": ["1.0"]})]
         return [row for row in found if row[0] in SENT]
 
     monkeypatch.setattr(owners, "Fleet", Fleet)
@@ -71,7 +72,13 @@ def test_of_who_is_held_nobody_knows_what_is_wanted():
     """
     found = owners.page({}, "foo")
     assert found["minions"] == [
-        {"minion": "new", "installed": "0.9", "held": True, "halted": "new stays"},
+        {
+            "minion": "new",
+            "installed": "0.9",
+            "held": True,
+            "held_by_others": True,
+            "halted": "new stays",
+        },
         {
             "minion": "web",
             "installed": "1.0",
@@ -89,6 +96,21 @@ def test_of_who_is_held_nobody_knows_what_is_wanted():
         "in conflict": 0,
         "halted": 1,
     }
+
+
+def test_of_one_group(monkeypatch):
+    """
+    Also of those that are asked for by name
+    """
+    asked = []
+    monkeypatch.setattr(
+        owners.pages, "members", lambda _, group: asked.append(group) or ["web"]
+    )
+    for only in (None, ["new", "web"]):
+        found = owners.page({}, "foo", only=only, group="b")
+        assert [row["minion"] for row in found["minions"]] == ["web"]
+    assert owners.page({}, "foo", only=["new"], group="b")["minions"] == []
+    assert asked == ["b"] * 3
 
 
 def test_of_who_never_sent_its_packages_nothing_is_known(monkeypatch):
@@ -130,3 +152,19 @@ def test_a_minion_calls_what_is_its_own_without_architecture():
     assert [row["wanted"] for row in found if "wanted" in row] == ["removed"]
     found = owners.page({}, "foo:i386")["minions"]
     assert found == []
+
+
+def test_only_versions_that_meet_a_condition(monkeypatch):
+    """
+    By the order of each minion's package manager; who has none of them is left out
+    """
+    monkeypatch.setattr(store, "platforms", lambda *_: {"new": "apt", "web": "dnf"})
+    for condition, names in ((">0.9", ["web"]), ("<=1.0", ["new", "web"]), (">2", [])):
+        found = owners.page({}, "foo", version=condition)
+        assert [row["minion"] for row in found["minions"]] == names
+        assert found["counts"]["have it"] == found["counts"]["minions"] == len(names)
+        assert "hint" not in found
+    assert owners.page({}, "foo", only=["new"], version=">0.9")["minions"] == []
+    assert owners.page({}, "foo:i386", version="1.*")["minions"] == []
+    with pytest.raises(InvalidInput, match="is no version"):
+        owners.page({}, "foo", version="newest")

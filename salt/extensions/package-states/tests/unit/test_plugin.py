@@ -9,11 +9,10 @@ import subprocess
 import sys
 
 import pytest
-import saltext.package_states.minion.plugin as plugin
 import saltext.package_states.modules.pkgset as pkgset
-from saltext.package_states.errors import Unsupported
+from saltext.package_states.errors import PackageStateError
 
-HERE = pathlib.Path(plugin.__file__).parent
+HERE = pathlib.Path(pkgset.__file__).parents[1] / "minion" / "plugin"
 LAYOUTS = ["Packages", "Packages.db", "rpmdb.sqlite"]
 FOLDERS = ["usr/lib/sysimage/rpm", "var/lib/rpm"]
 
@@ -257,7 +256,7 @@ def files(root):
 def test_install_and_remove(machine):
     root = str(machine)
     paths = sorted(f"{root}/{place}" for place in PLACES)
-    report = plugin.install(root)
+    report = pkgset.install_plugin(root)
     assert (sorted(report["written"]), report["unchanged"]) == (paths, [])
     assert files(machine) == sorted(PLACES)
     runs = {place for place in PLACES if os.access(f"{root}/{place}", os.X_OK)}
@@ -265,49 +264,29 @@ def test_install_and_remove(machine):
         "usr/bin/pkgset-notify",
         "usr/lib/zypp/plugins/commit/pkgset-notify",
     }
-    assert plugin.install(root)["written"] == []
+    assert pkgset.install_plugin(root)["written"] == []
     # an older one is brought up to date, and a mode that somebody has changed
     (machine / PLACES[1]).write_text("# saltext-package-states, older\n")
     (machine / PLACES[-1]).chmod(0o644)
-    assert sorted(plugin.install(root)["written"]) == [
+    assert sorted(pkgset.install_plugin(root)["written"]) == [
         f"{root}/{PLACES[1]}",
         f"{root}/{PLACES[-1]}",
     ]
-    assert sorted(plugin.remove(root)) == paths
+    assert sorted(pkgset.remove_plugin(root)) == paths
     assert files(machine) == []
-    assert plugin.remove(root) == []
+    assert pkgset.remove_plugin(root) == []
 
 
 def test_somebody_elses_file_stays(machine):
     theirs = machine / "etc/dpkg/dpkg.cfg.d/99pkgset-notify"
     theirs.write_text("post-invoke=true\n")
-    with pytest.raises(Unsupported, match="99pkgset-notify is not of saltext"):
-        plugin.install(str(machine))
-    assert plugin.remove(str(machine)) == []
+    with pytest.raises(PackageStateError, match="99pkgset-notify is not of saltext"):
+        pkgset.install_plugin(str(machine))
+    assert pkgset.remove_plugin(str(machine)) == []
     assert files(machine) == ["etc/dpkg/dpkg.cfg.d/99pkgset-notify"]
 
 
 def test_a_machine_without_package_managers(root):
-    with pytest.raises(Unsupported, match="none of them is here"):
-        plugin.install(str(root))
+    with pytest.raises(PackageStateError, match="none of them is here"):
+        pkgset.install_plugin(str(root))
     assert files(root) == []
-
-
-def test_the_functions(monkeypatch, machine):
-    from salt.exceptions import CommandExecutionError  # pylint: disable=C0415
-
-    for name in ("install", "remove"):
-        done = getattr(plugin, name)
-        monkeypatch.setattr(plugin, name, lambda done=done: done(str(machine)))
-    assert len(pkgset.install_plugin()["written"]) == len(PLACES)
-    assert len(pkgset.remove_plugin()) == len(PLACES)
-
-    def refused():
-        raise PermissionError(13, "Permission denied", "/usr/bin/pkgset-notify")
-
-    for name in ("install", "remove"):
-        monkeypatch.setattr(plugin, name, refused)
-    with pytest.raises(CommandExecutionError, match="run the minion as root"):
-        pkgset.install_plugin()
-    with pytest.raises(CommandExecutionError, match="run the minion as root"):
-        pkgset.remove_plugin()

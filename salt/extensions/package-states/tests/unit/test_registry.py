@@ -7,7 +7,7 @@ import saltext.package_states.compile.fleet as fleets
 import saltext.package_states.compile.registry as registry
 import saltext.package_states.model.resolver as resolver
 import saltext.package_states.store.tables as store
-from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.cache
 import salt.utils.files
@@ -63,6 +63,22 @@ def test_minions_are_the_accepted_keys(master, tmp_path):
     assert found.minions(["web1", "guest", "gone", "*"]) == ["web1"]
 
 
+def test_some_groups_are_decided_by_grains(master):
+    """
+    Or by what else a minion tells, also in a group of groups
+    """
+    master.opts["nodegroups"].update(
+        deep="N@both and web*", ip="S@10.0.0.0/8", paren=["(I@a:b", "or", "web1)"]
+    )
+    found = registry.get(master.opts, None)
+    groups = [*master.opts["nodegroups"], "gone"]
+    groups.remove("broken")
+    wanted = ["debian", "both", "deep", "ip", "paren"]
+    assert [one for one in groups if found.by_grains(one)] == wanted
+    with pytest.raises(InvalidInput, match="can't be read"):
+        found.by_grains("broken")
+
+
 @pytest.mark.parametrize(
     "group, wanted",
     (
@@ -109,7 +125,7 @@ def test_all_is_the_organization(master):
     ),
 )
 def test_what_is_not_there(master, kind, name, message):
-    with pytest.raises(NotThere, match=message):
+    with pytest.raises(PackageStateError, match=message):
         registry.get(master.opts, None).target(kind, name)
 
 
@@ -168,7 +184,7 @@ def test_ambiguous_names_are_an_error(database, name):
     Two organizations have a group of this name, and one group has the id of another one
     as its name
     """
-    with pytest.raises(NotThere, match="more than one group"):
+    with pytest.raises(PackageStateError, match="more than one group"):
         database.target("group", name)
 
 

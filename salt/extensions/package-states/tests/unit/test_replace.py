@@ -3,13 +3,14 @@ Files that somebody else has prepared the place of
 """
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import saltext.package_states.compile.files as files
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.managers.lockfile as lockfile
 import saltext.package_states.managers.pins as pins
-import saltext.package_states.master.transfer as transfer
+import saltext.package_states.master.sets as sets
 import saltext.package_states.minion.replace as replace
 from saltext.package_states.errors import InvalidInput
 
@@ -17,7 +18,7 @@ PIN = pins.Pin("foo", "1", 1001, "installed")
 WRITERS = {
     "files": lambda folder: files.write(str(folder), "web", "text"),
     "shipped": lambda folder: files.ship(str(folder)),
-    "transfer": lambda folder: transfer.write(str(folder / "x.yaml"), "text"),
+    "transfer": lambda folder: sets.write(str(folder / "x.yaml"), "text"),
     "journal": lambda folder: journal.write(str(folder / "x.json"), {}),
     "pins": lambda folder: pins.write(str(folder / "00salt"), [PIN]),
     "locks": lambda folder: lockfile.ZyppLocks(str(folder / "locks")).write([], ["a"]),
@@ -71,11 +72,13 @@ def test_a_link_in_the_place_is_replaced(tmp_path, victim, name):
 
 
 def test_a_link_of_another_user_is_refused(tmp_path, victim, monkeypatch):
-    (tmp_path / "x.yaml").symlink_to(victim)
+    link = tmp_path / "x.yaml"
+    link.symlink_to(victim)
     # nobody needs to be root for this test
-    monkeypatch.setattr(transfer, "_owner", lambda _: os.geteuid() + 1)
+    other = SimpleNamespace(st_mode=link.lstat().st_mode, st_uid=os.geteuid() + 1)
+    monkeypatch.setattr(os, "lstat", lambda _: other)
     with pytest.raises(InvalidInput, match="is a link of another user; give"):
-        transfer.write(str(tmp_path / "x.yaml"), "text")
+        sets.write(str(tmp_path / "x.yaml"), "text")
     assert victim.read_text() == "mine"
 
 

@@ -68,6 +68,30 @@ def test_what_is_in_the_job_cache_is_yielded_once(clock):
     assert client.published == [(["a", "b"], "test.ping", ["x"])]
 
 
+def test_who_is_waited_for_is_said_once_at_a_terminal(clock, monkeypatch):
+    """
+    Several jobs run at the same time, and within the master nobody is told
+    """
+    client, written = Client({"a": {"return": 1}}), []
+    terminal = SimpleNamespace(isatty=lambda: True, write=written.append)
+    monkeypatch.setattr(returns, "sys", SimpleNamespace(stderr=terminal))
+    jobs = [
+        returns.Job(client, [one], "test.ping", clock=lambda: clock.now)
+        for one in "abc"
+    ]
+    assert list(returns.collect(jobs)) == [("a", {"return": 1})]
+    assert written == ["Waiting for b, c\n"]
+    assert clock.now < 161
+    monkeypatch.setattr(returns, "NAMED", 1)
+    assert not list(returns.ask(client, ["b", "c"], "test.ping"))
+    assert written[1:] == ["Waiting for b and 1 more\n"]
+    monkeypatch.setattr(returns.authors, "is_within", lambda: True)
+    assert not list(returns.ask(client, ["b"], "test.ping"))
+    terminal.isatty = lambda: False
+    assert not list(returns.ask(client, ["b"], "test.ping"))
+    assert len(written) == 2
+
+
 def test_the_silent_end_at_the_timeout(clock):
     client = Client({"a": "x", "b": {"ret": 1}, "c": ["return"]})
     assert not list(returns.ask(client, ["a", "b", "c"], "test.ping", timeout=60))

@@ -128,6 +128,35 @@ def test_locks_and_releases(places, kind):
     assert manager.file().text(manager.file().read(), ()) == OTHERS[kind]
 
 
+# what an administrator locked, which leaves other versions free
+FREE = {
+    zypper.Zypper: (
+        "type: package\nversion: > 5\nsolvable_name: foo\n\n"
+        "type: package\nsolvable_name: ol*\n\ntype: patch\nsolvable_name: other\n"
+    ),
+    dnf.Dnf: "!foo-0:5-1.*\nol*\n",
+}
+
+
+@pytest.mark.parametrize("kind", FREE)
+def test_a_lock_of_others_that_leaves_versions_free_is_no_lock(places, kind):
+    """
+    Salt sets its own beside it, and takes that alone away again
+    """
+    manager = kind(Machine(FOO, REPO), {}, {})
+    journal.write(manager.file().path, {})
+    with salt.utils.files.fopen(manager.file().path, "w", encoding="utf-8") as handle:
+        handle.write(FREE[kind])
+    before = {lock.id for lock in manager.file().read()}
+    assert manager.held("foo") and manager.held("old") and not manager.held("other")
+    rows = [items.make("foo", "installed"), items.make("away", "removed")]
+    assert set(manager.locks(rows)) == {"foo", "away"}
+    assert {lock.name for lock in manager.file().read()} >= {"foo", "away", "ol*"}
+    assert manager.locks(rows) == {}
+    manager.locks([])
+    assert {lock.id for lock in manager.file().read()} == before
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatch):
     """
@@ -159,20 +188,6 @@ def test_a_run_that_was_killed_between_record_and_locks(places, kind, monkeypatc
         assert not manager.held("foo") and not manager.held("old")
         manager.locks([items.make("old", "installed"), items.make("away", "removed")])
         assert {lock.name for lock in manager.file().read()} == {"old", "away"}
-
-
-def test_locks_of_version_one_are_taken_over(places):
-    """
-    The record of 1.0 had the version alone
-    """
-    manager = dnf.Dnf(Machine(FOO, REPO), {}, {})
-    journal.write(dnf.LOCKS, {})
-    with salt.utils.files.fopen(dnf.LOCKS, "w", encoding="utf-8") as handle:
-        handle.write("foo-0:1.0-1.*\n!away-0:1-1.*\n!away-0:2-1.*\n")
-    journal.write(rpm.RECORD, {"foo": "1.0-1", "away": ""})
-    assert not manager.held("foo")
-    manager.locks([items.make("away", "removed")])
-    assert [lock.text for lock in manager.file().read()] == ["!away"]
 
 
 def test_locks_of_versions(places):

@@ -10,7 +10,7 @@ import pytest
 import saltext.package_states.master.answers as answers
 import saltext.package_states.master.authors as authors
 import saltext.package_states.master.edit as edit
-import saltext.package_states.master.transfer as transfer
+import saltext.package_states.master.sets as sets
 import saltext.package_states.runners.package_states as package_states
 import saltext.package_states.status.page as page
 from saltext.package_states.errors import InvalidInput, PackageStateError
@@ -79,7 +79,7 @@ def test_what_is_refused(configure_loader_modules, function, kwargs, message):
 def test_export_to_what_cannot_be_written(tmp_path, path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InvalidInput, match="can't be written: .*; give the path"):
-        transfer.write(str(tmp_path / path), "")
+        sets.write(str(tmp_path / path), "")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_only_salt_run_on_the_master_names_any_file(
 ):
     call = getattr(package_states, function)
     touched = []
-    monkeypatch.setattr(transfer, "read", touched.append)
-    monkeypatch.setattr(transfer, "write", touched.append)
+    monkeypatch.setattr(sets, "read", touched.append)
+    monkeypatch.setattr(sets, "write", touched.append)
     for place in ("/etc/shadow", "x.yaml", str(tmp_path / "x.yaml"), 5, ["x"], "a\0"):
         with pytest.raises(InvalidInput, match="Only salt-run on the master"):
             call(**kwargs, **{name: place})
@@ -233,11 +233,30 @@ def test_who_lacks_the_extension_is_told_so(monkeypatch):
     given = {"web1": missing, "web2": {"return": {}}}
     monkeypatch.setattr(answers, "_asked", lambda *_: given)
     service = SimpleNamespace(opts={}, compiler=SimpleNamespace(protected=()))
+    names.append("web3")
+    given["web3"] = {"return": {"vim": {"action": "install"}}}
     found = answers.plan(service)
-    assert "and that it has saltext-package-states" in found["web1"]["error"]
-    assert "is not available; see what" in found["web1"]["error"]
+    assert found["counts"] == {"minions": 3, "to change": 1, "no answer": 1}
+    assert set(found["minions"]) == {"web3"}
+    # who has no grains is not asked, as with no entries it would tell that all locks go
+    unclear = {"": PackageStateError("grains not known")}
+    with monkeypatch.context() as patched:
+        patched.setattr(fleet, "possible", lambda *_: ((), unclear))
+        patched.setattr(answers, "_asked", lambda *asked: {} if not asked[2] else None)
+        patched.setattr(fleet, "minion", lambda name: name, raising=False)
+        patched.setattr(fleet, "sources", lambda some: dict.fromkeys(some, ()))
+        refusal = {"action": "refused", "reason": "grains not known"}
+        assert answers.plan(service, "web1") == {"": refusal}
+        assert answers.plan(service)["counts"]["no answer"] == 0
+    # a sentence for all that it is said of
     given["web2"] = missing
-    with pytest.raises(PackageStateError, match="None of 2 minions answered; web1 did"):
+    found = answers.plan(service)
+    ((why, who),) = found["errors"].items()
+    assert who == "web1, web2" and found["counts"]["no answer"] == 2
+    assert why.startswith("did not answer package_state.plan: 'package_state.plan' is ")
+    assert "see what runs there, and that it has saltext-package-states" in why
+    given["web2"] = given["web3"] = missing
+    with pytest.raises(PackageStateError, match="None of 3 minions answered; web1 did"):
         answers.plan(service)
 
 
@@ -261,7 +280,7 @@ def test_a_page_is_in_the_order_of_names(monkeypatch):
     )
     monkeypatch.setattr(page, "Fleet", lambda *_: None)
     monkeypatch.setattr(page, "members", lambda *_: ["a", "b", "c"])
-    monkeypatch.setattr(page.standing, "statuses", lambda *_: rows)
+    monkeypatch.setattr(page.refresh, "statuses", lambda *_: rows)
     found = page.page({})
     assert [row["minion"] for row in found["minions"]] == ["a", "b", "c"]
     assert found["minions"][1]["error"] == "x is in conflict"

@@ -39,8 +39,6 @@ def test_what_is_not_there_is_an_error():
     assert len(pkgset.packages("web1", "nginx*")) == 2
     with pytest.raises(CommandExecutionError, match="no package like hello"):
         pkgset.packages("web1", "hello")
-    with pytest.raises(CommandExecutionError, match="Name a minion"):
-        pkgset.packages()
 
 
 @pytest.fixture
@@ -99,6 +97,10 @@ def test_one_minion_does_not_end_the_run(client):
     assert found["stored"] == ["web4"]
     assert found["silent"] == ["web1"]
     assert set(found["failed"]) == {"web2", "web3", "web5", "web6"}
+    assert found["counts"] == {"asked": 6, "stored": 1, "failed": 4, "silent": 1}
+    assert sum(found["reasons"].values()) == 4
+    hint = "; see what pkg.list_pkgs says there."
+    assert found["reasons"][f"it returned list{hint}"] == 1
     assert all(text.isprintable() for text in found["failed"].values())
     assert not client.cmd.called and not client.cmd_iter.called
 
@@ -164,3 +166,6 @@ def test_refresh_of_nobody_is_an_error():
         client.return_value.__enter__.return_value.gather_minions.return_value = []
         with pytest.raises(CommandExecutionError, match="No minion matches web9"):
             pkgset.refresh("web9")
+        # what is no glob at all
+        with pytest.raises(CommandExecutionError, match="needs tgt_type=compound, a g"):
+            pkgset.refresh("G@os:Debian and web*")

@@ -9,7 +9,7 @@ import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.platforms as platforms
 import saltext.package_states.model.resolver as resolver
-from saltext.package_states.errors import InvalidInput, Protected
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
 import salt.config
 import salt.state
@@ -156,12 +156,12 @@ def test_the_platform_of_grains(grains, platform):
 
 @pytest.mark.parametrize("wanted", ("removed", "purged"))
 def test_protected_packages_stay(wanted):
-    with pytest.raises(Protected, match="libc6"):
+    with pytest.raises(PackageStateError, match="libc6"):
         platforms.guard([items.make("libc6", wanted)])
     platforms.guard(
         [items.make("libc6", "latest"), items.make("libc6:i386", "installed")]
     )
-    with pytest.raises(Protected, match="nginx"):
+    with pytest.raises(PackageStateError, match="nginx"):
         platforms.guard([items.make("nginx", wanted)], {"nginx"})
 
 

@@ -5,10 +5,11 @@ import pytest
 import saltext.package_states.managers.journal as journal
 import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
+import saltext.package_states.modules.package_state as modules
 import saltext.package_states.states.package_state as package_state
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers.base import Manager, Solution, Step
-from saltext.package_states.minion.choice import MOST, Choice
+from saltext.package_states.minion.transaction import MOST, Choice
 from saltext.package_states.model.decision import INSTALL, Facts
 
 
@@ -142,6 +143,45 @@ def test_all_is_one_call():
     assert journal.unfinished()["steps"][0] == ["bb", "remove", "1"]
 
 
+def test_a_plan_says_what_becomes_of_a_package(monkeypatch):
+    """
+    Not only that a version is installed; what gets no other version is only mended
+    """
+    offered = {"up": ["2"], "down": ["1"], "new": ["1"], "half": ["1"]}
+    manager = Fake({"up": "1", "down": "2", "gone": "1", "half": "1"}, offered)
+    facts = manager.facts
+    monkeypatch.setattr(
+        manager, "facts", lambda key: facts(key)._replace(broken=key == "half")
+    )
+    monkeypatch.setattr(modules, "_manager", lambda: manager)
+    rows = [["up", "installed", "=2", ""], ["down", "installed", "=1", ""]]
+    rows += [["new", "present", "", ""], ["half", "present", "", ""]]
+    rows += [["gone", "removed", "", ""], ["core", "installed", "", ""]]
+    locks, asked = {"up": {"old": "only 1", "new": "only 2"}}, []
+    locks.update(free={"old": "only 1", "new": ""}, bolt={"old": "", "new": "not *"})
+    monkeypatch.setattr(
+        manager,
+        "locks",
+        lambda *one: asked.append((*one[1:], manager.left)) or locks,
+        raising=False,
+    )
+    found = modules.plan(rows, (), ["torn"])
+    # as the state of the locks asks, see what it says with test=True
+    assert asked == [(True, ["gone", "up", "down", "new", "half"], ("torn",))]
+    assert found["free"]["reason"] == "its lock is only 1, and would be none"
+    words = {key: one["action"] for key, one in found.items()}
+    assert words == {
+        "free": "unlock",
+        "bolt": "lock",
+        "up": "upgrade",
+        "down": "downgrade",
+        "new": "install",
+        "half": "reinstall",
+        "gone": "remove",
+        "core": "impossible",
+    }
+
+
 def test_what_must_not_go_is_left_and_the_rest_is_done():
     manager = Fake(
         {"lib": "1", "app": "1", "core": "1", "xx": "1", "held": "1", "yy": "1"},
@@ -269,6 +309,35 @@ def test_each_package_tells_what_became_of_it(fake):
     assert package_state.latest("aa")["result"] is False
     assert manager.calls == [["aa", "bb"]]
     assert journal.unfinished() is None
+
+
+@pytest.mark.parametrize(
+    "test, keys, said",
+    (
+        (True, "a", "1 lock would be changed."),
+        (True, "ab", "2 locks would be changed."),
+        (False, "a", "1 lock was changed."),
+        (False, "ab", "2 locks were changed."),
+    ),
+)
+def test_one_lock_is_one(fake, monkeypatch, test, keys, said):
+    manager = fake(Fake({}, {}))
+    change = {"old": "", "new": "not *"}
+    manager.locks = lambda *_: dict.fromkeys(keys, change)
+    monkeypatch.setitem(package_state.__opts__, "test", test)
+    assert package_state.locks("x", [])["comment"] == said
+
+
+def test_an_inventory_names_what_somebody_else_holds(monkeypatch):
+    manager = Fake({}, {})
+    there = {"versions": [], "held": True}
+    manager.inventory = lambda: {"held": there, "mine": there}
+    for nothing in ("digests", "security"):
+        monkeypatch.setattr(manager, nothing, lambda: None, raising=False)
+    monkeypatch.setattr(modules, "_manager", lambda: manager)
+    assert modules.inventory()["held_by_others"] == ["held"]
+    manager.inventory = lambda: {"mine": there}
+    assert "held_by_others" not in modules.inventory()
 
 
 def test_a_package_that_no_state_of_locks_has_planned_is_left_as_it_is(fake):

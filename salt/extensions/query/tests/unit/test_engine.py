@@ -2,6 +2,7 @@
 The request, the response and the fields query, by the examples of the specification.
 """
 
+import gc
 import json
 import pathlib
 import random
@@ -228,6 +229,29 @@ def test_paging_by_names(example):
     ret = saltext.query.items({}, "node", ["name"], rule, 1, 1)
     assert ret["data"] == [[(0, "node2")]]
     assert ret["total"] == 3
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_collector_leaves_alone_what_was_there_before(example, monkeypatch, is_frozen):
+    """
+    Python's collector looks only at what the query makes, and is then as it was.
+    """
+    seen = []
+
+    def get(item):
+        seen.append(gc.get_freeze_count() > 0)
+        raise QueryError("Wrong.")
+
+    monkeypatch.setattr(example.fields["mfree"], "get", get)
+    try:
+        if is_frozen:
+            gc.freeze()
+        with pytest.raises(QueryError):
+            saltext.query.items({}, "node", ["mfree"])
+        assert seen == [True]
+        assert (gc.get_freeze_count() > 0) == is_frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_names_and_filters_agree(example):

@@ -176,6 +176,26 @@ def test_fields_are_listed(site):
     assert [field["kind"] for field in one["fields"]] == ["number", "text", "unknown"]
 
 
+def test_large_values_are_looked_at_once(site, monkeypatch):
+    """
+    To list fields: what is a mapping or a list in one minion needs no second look.
+    """
+    seen = []
+    cell = saltext.query.dynamic.DynamicField.cell
+
+    def counted(self, item):
+        seen.append((self.name, item.name))
+        return cell(self, item)
+
+    monkeypatch.setattr(saltext.query.dynamic.DynamicField, "cell", counted)
+    names = ["grain.ec2", "grain.ec2.region"]
+    found = saltext.query.fields(site.opts, "node", names)["fields"]
+    assert [one["kind"] for one in found] == ["other", "text"]
+    assert seen.count(("grain.ec2", "web1")) == 1
+    assert ("grain.ec2", "web2") not in seen
+    assert ("grain.ec2.region", "web2") in seen
+
+
 # ----------------------------------------------------------------------
 # Order
 # ----------------------------------------------------------------------

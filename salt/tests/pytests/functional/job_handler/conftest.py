@@ -215,7 +215,7 @@ def setup(master_opts, monkeypatch):
     for store in salt.job_handler.handover._stores.values():
         store.close()
     salt.job_handler.handover._stores.clear()
-    salt.job_handler.handover._uncounted.clear()
+    salt.job_handler.handover._failures.clear()
     if ret.handler is not None:
         ret.handler.store.close()
     if POSTGRESQL:

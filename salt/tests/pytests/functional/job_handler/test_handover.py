@@ -5,7 +5,6 @@ What the master's workers do: a place in the queue, a job id, and the job is han
 # pylint: disable=protected-access
 
 import asyncio
-import collections
 import sqlite3
 
 import pytest
@@ -13,9 +12,9 @@ import pytest
 import salt.job_handler.control
 import salt.job_handler.dispatch
 import salt.job_handler.handover
+import salt.job_handler.postgres
 import salt.job_handler.store
 import salt.payload
-import salt.utils.metrics
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
 from tests.support.mock import AsyncMock, MagicMock, patch
 
@@ -245,6 +244,47 @@ def test_second_try_while_the_first_takes_long(setup, monkeypatch):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+def test_second_try_while_the_job_handler_is_away(setup):
+    """
+    The job of the first try waits and goes out, so nobody reads that nothing was sent.
+    """
+    setup.config(max_master_jobs=10, fail_mode="closed")
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00"], request=request())
+        await setup.stop()
+        return await setup.publish("2", ["m00"], request=request())
+
+    assert asyncio.run(run())["load"]["jid"] == "1"
+
+
+def test_database_that_can_not_be_reached(setup, monkeypatch):
+    """
+    Each try to reach it may take seconds, so not each job tries.
+    """
+    load = {"fun": "state.apply", "user": "root", "tgt": "*", "arg": []}
+    tries, now = [], [100]
+
+    def connect(*_):
+        tries.append(1)
+        now[0] += 5
+        raise sqlite3.OperationalError("database is locked")
+
+    async def enter():
+        return await salt.job_handler.handover.enter(setup.opts, setup.bus, load, None)
+
+    clock = MagicMock(monotonic=lambda: now[0])
+    monkeypatch.setattr(salt.job_handler.handover, "time", clock)
+    with monkeypatch.context() as patched:
+        patched.setattr(salt.job_handler.postgres, "connect", connect)
+        assert all(asyncio.run(enter()).direct for _ in range(3))
+        assert len(tries) == 1
+    now[0] += 51
+    assert not asyncio.run(enter()).direct
+
+
 def test_request_that_gets_no_job_id(setup):
     """
     Its place is free again at once, and its second try goes on.
@@ -280,21 +320,17 @@ def test_clients_may_say_anything(setup, said):
 
 
 @pytest.mark.parametrize(
-    "fun, refused",
-    [("state.apply", True), ("test.ping", True), ("saltutil.running", False)],
+    "fun, jid, expected",
+    [
+        ("saltutil.running", "1_0", True),
+        ("saltutil.find_job", "1_0", True),
+        ("saltutil.running", "1_1", False),
+        # clients choose job ids
+        ("state.apply", "1_0", False),
+    ],
 )
-def test_job_ids_of_questions_can_not_be_chosen(setup, fun, refused):
-    """
-    What is returned under them is not in the job cache. A syndic passes on questions.
-    """
-    setup.opts["rate_limiting"]["exempt"] = ["test.ping", "saltutil.running"]
-
-    async def run():
-        await setup.start()
-        return await setup.enter(load={"fun": fun, "jid": "20261126000000000000_0"})
-
-    found = asyncio.run(run())
-    assert ("another job id" in str(found and found.answer)) is refused
+def test_answers_that_the_job_cache_does_not_keep(fun, jid, expected):
+    assert salt.job_handler.is_question({"fun": fun, "jid": jid}) is expected
 
 
 @pytest.mark.parametrize(
@@ -517,42 +553,6 @@ def test_rule_that_rejects(setup):
     refused, taken = asyncio.run(run())
     assert refused["error"]["message"] == "no shells today. Nothing was sent."
     assert taken["load"]["jid"] == "1"
-
-
-@sqlite_only
-def test_requests_without_an_answer_are_counted(setup, monkeypatch):
-    """
-    Workers have no port of an exporter, so the job handler exports what they have counted,
-    also what they could not write down at first.
-    """
-    counters = collections.defaultdict(collections.Counter)
-
-    def counter(name, **_):
-        def add(number, attributes):
-            counters[name][attributes["result"]] += number
-
-        return MagicMock(add=add)
-
-    monkeypatch.setattr(salt.utils.metrics, "counter", counter)
-    name = "salt.job_handler.unavailable"
-
-    async def run():
-        handler = await setup.start()
-        await setup.publish("0", ["m00"])
-        await setup.stop()
-        assert await setup.publish("1", ["m00"]) is None
-        foreign = sqlite3.connect(handler.store.path, isolation_level=None)
-        foreign.execute("BEGIN IMMEDIATE")
-        assert await setup.publish("2", ["m00"]) is None
-        foreign.close()
-        handler = await setup.start()
-        assert counters[name] == {"open": 1}
-        await setup.publish("3", ["m00"])
-        await handler.clean()
-        await handler.clean()
-        assert counters[name] == {"open": 2}
-
-    asyncio.run(run())
 
 
 def test_disk_that_is_full_after_the_place(setup):

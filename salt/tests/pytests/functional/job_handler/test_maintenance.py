@@ -11,7 +11,7 @@ import pytest
 import salt.payload
 import salt.utils.event
 from tests.pytests.functional.job_handler.conftest import MINIONS
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
 
 def event(tag, data):
@@ -96,6 +96,51 @@ def test_start_asks(setup):
         return list(handler.leases.jobs)
 
     assert asyncio.run(run()) == ["1"]
+
+
+def test_a_process_that_stood_still(setup):
+    """
+    It was stopped while minions were to answer: what they said is read first.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00", "m01"])
+        await setup.land()
+        await setup.tick(60)
+        (asked,) = setup.bus.questions()
+        handler._ticked -= 100
+        await setup.tick(100)
+        assert handler.leases.slots == {"m00": 1, "m01": 1}
+        await setup.tick(0.5)
+        answer(setup, asked, m00=[{"jid": "1"}])
+        # the others have as long to answer as before
+        await setup.tick(31)
+        await setup.tick(31)
+        return dict(handler.leases.slots), list(handler.leases.silent)
+
+    assert asyncio.run(run()) == ({"m00": 1}, ["m01"])
+
+
+def test_steps_that_take_long(setup):
+    """
+    The process works all the time: minions are asked after each step.
+    """
+
+    async def run():
+        handler = await setup.start()
+        await setup.publish("1", ["m00"])
+        await setup.land()
+
+        async def pump():
+            handler._ticked -= 3
+
+        with patch.object(handler.dispatcher, "pump", pump):
+            await setup.tick(1)
+            await setup.tick(60)
+        return [asked["tgt"] for asked in setup.bus.questions()]
+
+    assert asyncio.run(run()) == [["m00"]]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +263,21 @@ def test_question_that_can_not_be_published(setup):
     assert [asked["tgt"] for asked in asyncio.run(run())] == [["m00"]]
 
 
+def test_requests_without_an_answer_are_counted(setup):
+    """
+    Workers have no port of an exporter, so the job handler exports what they say.
+    """
+
+    async def run():
+        handler = await setup.start()
+        counter = handler.report._unavailable = MagicMock()
+        tag = "salt/job_handler/unavailable"
+        handler.maintenance.hear(event(tag, {"fail_mode": "open"}))
+        return counter.add
+
+    asyncio.run(run()).assert_called_once_with(1, attributes={"result": "open"})
+
+
 def test_lost_bus(setup):
     """
     What it has sent meanwhile is lost, so all minions with leases are asked.
@@ -240,6 +300,7 @@ def test_peers_of_a_cluster(setup):
     event ``new``. What this master publishes occupies none twice.
     """
     setup.opts["cluster_id"] = "c"
+    setup.config(exempt=["test.ping"])
 
     async def run():
         handler = await setup.start()
@@ -255,7 +316,8 @@ def test_peers_of_a_cluster(setup):
         hear("3", "publish", tgt="*")
         hear("4", "publish", tgt="*")
         hear("5", "publish", tgt=["m02"], tgt_type="list", fun="test.ping")
-        hear("6_0", "publish", tgt=["m03"], tgt_type="list")
+        question = {"fun": "saltutil.running", "tgt_type": "list"}
+        hear("6_0", "publish", tgt=["m03"], **question)
         hear("8", "new", minions=["m05", "m06"])
         hear("8", "publish", tgt="* and not L@m06", minions=["m05"])
         hear("9", "publish", tgt="*", minions=["m07"])

@@ -177,7 +177,6 @@ def test_one_leads_and_the_other_passes_on(masters):
     assert masters[1].bus.jobs() == []
     assert answer["load"]["job_handler"]["state"] == "queued"
     assert status["capacity"]["used"] == 2
-    assert "postgresql" not in status["settings"]
     assert [job["jid"] for job in listed["jobs"]] == ["2"]
 
 
@@ -231,6 +230,39 @@ def test_other_master_takes_over(masters, how, monkeypatch, caplog):
 
 
 @needs_postgresql
+def test_database_that_is_lost_while_a_master_takes_over(masters, monkeypatch):
+    """
+    That one ends, and the next one takes over all that was there.
+    """
+    monkeypatch.setattr(salt.job_handler.postgres, "LEADER_SECONDS", 1)
+    monkeypatch.setattr(salt.job_handler.postgres, "START_SECONDS", 2)
+
+    async def run():
+        first, second = masters
+        first.start()
+        assert await first.leads()
+        await first.publish("1", ["m0", "m1"])
+        await first.publish("2", ["m0"])
+        await first.kill()
+        second.start()
+        store = second.handler.store
+        monkeypatch.setattr(
+            store, "keep_lead", lambda: cut(store, second.handler.group._ears)
+        )
+        await second.task
+        assert second.handler.handle != second.handler.commands.handle
+        second.handler.server.close()
+        first.start()
+        assert await first.leads()
+        figures = await first.ask(cmd="status")
+        await first.kill()
+        return figures["queued"], figures["capacity"]["used"]
+
+    assert asyncio.run(run()) == (1, 2)
+    assert masters[1].bus.jobs() == []
+
+
+@needs_postgresql
 def test_connection_that_was_cut_since_the_last_request(setup):
     async def run():
         await setup.start()
@@ -279,6 +311,72 @@ def test_newer_version(setup):
     store.close()
     with pytest.raises(salt.job_handler.store.StoreError, match="version 99"):
         salt.job_handler.postgres.connect(setup.opts)
+
+
+@needs_postgresql
+def test_newer_version_while_a_master_runs(setup):
+    """
+    What an earlier version writes then would not be understood.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", ["m00"])
+        store = salt.job_handler.handover._store(setup.opts)
+        store.db.execute("UPDATE version SET number = 99")
+        answer = await setup.publish("2", ["m00"])
+        with pytest.raises(salt.job_handler.store.StoreError, match="version 99"):
+            await setup.handler._every(0, setup.handler.clean)
+        return answer
+
+    assert "has version 99" in asyncio.run(run())["error"]["message"]
+
+
+@needs_postgresql
+def test_job_is_not_taken_back_while_its_wave_is_written(setup):
+    """
+    Otherwise the worker and the leader publish it.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00"])
+        store = salt.job_handler.handover._store(setup.opts)
+        with handler.store.writing():
+            handler.store.db.execute("SELECT 1 FROM jobs WHERE state = 'queued'")
+            with pytest.raises(salt.job_handler.store.UNAVAILABLE):
+                store.take_back(1, "direct")
+
+    asyncio.run(run())
+
+
+@needs_postgresql
+def test_machine_that_stood_still(masters):
+    """
+    The clock of its processes is late, and the leader answers and waits as ever.
+    """
+
+    async def run():
+        for master in masters:
+            master.start()
+            assert await masters[0].leads()
+        await masters[0].publish("1", ["m00", "m01"])
+        stopped = salt.job_handler.handover._store(masters[1].opts)
+        for store in (stopped, masters[1].handler.store):
+            store.clock()
+            store.clock._offset -= 1000
+        status = await masters[1].ask(cmd="status")
+        await masters[1].publish("2", ["m00"], {"sync": True, "timeout": 5})
+        (job,) = masters[0].handler.queue.of_jid("2")
+        late = masters[0].handler.clock() - job.queued
+        for master in masters:
+            await master.kill()
+        return status["queued"], late
+
+    queued, late = asyncio.run(run())
+    assert queued == 0
+    assert late < 500
 
 
 @needs_postgresql
@@ -426,6 +524,17 @@ def test_settings_are_checked_without_a_connection(settings, sentence):
     assert sentence is None or sentence in errors[0]
 
 
+@pytest.mark.skipif(
+    not salt.job_handler.postgres.HAS_PSYCOPG2, reason="psycopg2 is missing"
+)
+def test_network_that_is_lost():
+    """
+    A request on its way does not wait for as long as the kernel sends it again.
+    """
+    dsn = salt.job_handler.postgres._dsn({"host": "db", "schema": "s"})
+    assert "tcp_user_timeout=5000" in dsn
+
+
 def test_store_of_one_master(setup):
     """
     Without the setting the queue is a file of the master.
@@ -494,21 +603,6 @@ def test_leader_that_ends_while_it_takes_over(stores, monkeypatch):
 
 
 @needs_postgresql
-def test_leader_of_an_earlier_version(setup, monkeypatch):
-    """
-    It leads as long as it gives signs of life.
-    """
-    store = salt.job_handler.postgres.connect({**setup.opts, "id": "b"}, 5)
-    row = salt.job_handler.store.pack({"name": "old", "at": 1.5})
-    insert = "INSERT INTO meta VALUES ('leader', ?)"
-    store.db.execute(insert, (row,))
-    assert not store.lead("name")
-    later(monkeypatch, 6)
-    assert store.lead("name")
-    store.close()
-
-
-@needs_postgresql
 def test_former_leader_writes_nothing(stores, monkeypatch):
     first, second = stores
     first.put_meta("name", "first")
@@ -538,21 +632,6 @@ def test_former_leader_publishes_nothing_again(setup):
 
     asyncio.run(run())
     assert setup.bus.jobs() == [("1", "*")]
-
-
-@needs_postgresql
-def test_masters_with_the_same_id(stores, setup):
-    """
-    The one that does not lead says so. The next process of the leader is no such master.
-    """
-    first, _ = stores
-    twin = salt.job_handler.postgres.connect({**setup.opts, "id": "a"}, 5)
-    assert not twin.lead("twin")
-    first.sign()
-    with pytest.raises(salt.job_handler.store.StoreError, match="the id a leads"):
-        twin.lead("twin")
-    assert twin.lead("first")
-    twin.close()
 
 
 @needs_postgresql

@@ -76,10 +76,28 @@ def test_first_event_publisher(started):
     assert publishes()
 
 
-def test_event_publisher_that_is_started_again(started):
+class Policy(asyncio.DefaultEventLoopPolicy):
+    """
+    A policy that nobody can make again without knowing how
+    """
+
+    def __init__(self, factory):
+        super().__init__()
+        self.factory = factory
+
+
+@pytest.fixture
+def policy():
+    yield asyncio.set_event_loop_policy
+    asyncio.set_event_loop_policy(None)
+
+
+@pytest.mark.parametrize("own", [None, Policy(None)])
+def test_event_publisher_that_is_started_again(started, policy, own):
     """
     ProcessManager starts what has died from within its event loop
     """
+    policy(own)
     start, publishes = started
 
     async def check_children():

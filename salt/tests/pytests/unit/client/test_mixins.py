@@ -8,7 +8,14 @@ import salt.runner
 import salt.wheel
 from tests.support.mock import MagicMock, patch
 
-GRACEFUL = ("CommandExecutionError", "NotImplemented", "SaltInvocationError")
+GRACEFUL = (
+    "ArgumentValueError",
+    "CommandExecutionError",
+    "NotImplemented",
+    "SaltInvocationError",
+    "SaltRunnerError",
+    "SaltWheelError",
+)
 
 
 @pytest.fixture
@@ -45,6 +52,15 @@ def test_low_errors_for_people(run, name, caplog):
     assert ret["success"] is False
     assert ret["retcode"] == 1
     assert "Traceback" in caplog.text
+
+
+def test_low_errors_without_a_message(run):
+    """
+    The return says at least which exception it was
+    """
+    ret = run(name="CommandExecutionError", message="")
+    assert ret["return"].startswith("CommandExecutionError(")
+    assert ret["success"] is False
 
 
 @pytest.mark.parametrize("name", GRACEFUL)

@@ -2,6 +2,8 @@
 The criteria module that is shipped.
 """
 
+# pylint: disable=protected-access
+
 import pytest
 
 import salt.job_criteria.capacity
@@ -86,10 +88,10 @@ class Bench:
         ({"return_seconds": float("nan")}, "return_seconds is nan"),
         ({"costs": ["state.*"]}, "costs is ['state.*']"),
         ({"costs": {"state.*": 0}}, "costs is {'state.*': 0}"),
-        ({"minion_jobs": [{"G@role": 1}]}, "minion_jobs has 'G@role': write"),
+        ({"minion_jobs": [{5: 1}]}, "minion_jobs has 5: write"),
         ({"minion_jobs": [{"web*": 0}]}, "minion_jobs of web* is 0"),
-        ({"lanes": [{"a": {"users": "x"}}]}, "the users of lane a are 'x'"),
-        ({"lanes": [{"a": {"color": 1}}]}, "lane a has color"),
+        ({"lanes": [{"a": {"users": "x"}}]}, "users of lane a is 'x'"),
+        ({"lanes": [{"a": {"color": 1}}]}, "color of lane a is unknown"),
         ({"lanes": [{"a": 5}]}, "lane a is 5"),
         ({"adaptive": True, "min_master_jobs": 3000}, "min_master_jobs is 3000"),
     ],
@@ -197,37 +199,29 @@ def test_many_jobs_wait_for_their_minions():
     assert decide.call_count < 40
 
 
-def test_minions_by_id_grain_and_pillar():
-    bench = Bench(
-        max_minion_jobs=1,
-        minion_jobs=[{"G@role:build": 3}, {"I@tier:gold": 2}, {"router-*": 4}],
-    )
-    data = {
-        ("grains", "a"): {"role": "build"},
-        ("pillar", "b"): {"tier": "gold"},
-    }
+def test_minions_by_target():
+    bench = Bench(max_minion_jobs=1, minion_jobs=[{"G@role:build": 3}, {"router-*": 4}])
+    found = {"G@role:build": ["a", "router-2"], "router-*": ["router-1", "router-2"]}
 
-    class Cache:
-        def list(self, bank):
-            return [name for kind, name in data if kind == bank]
+    def check_minions(_, target, *args, **kwargs):
+        return {"minions": found[target]}
 
-        def fetch(self, bank, name):
-            return data.get((bank, name))
-
-    with patch("salt.cache.factory", return_value=Cache()):
-        bench.criteria.learn(bench.criteria.collect({}), 0)
-    limits = [bench.criteria.minion_limit(name) for name in ("a", "b", "router-1", "x")]
-    assert limits == [3, 2, 4, 1]
+    checker = "salt.utils.minions.CkMinions"
+    with patch(f"{checker}.__init__", return_value=None):
+        with patch(f"{checker}.check_minions", check_minions):
+            bench.criteria.learn(bench.criteria.collect({}), 0)
+    names = ("a", "router-1", "router-2", "x")
+    assert [bench.criteria.minion_limit(name) for name in names] == [3, 4, 3, 1]
 
 
 def test_costs():
     bench = Bench(
         max_master_jobs=10,
         reserve=0,
-        min_wave=1,
         max_minion_jobs=5,
         costs={"state.highstate": 10, "state.*": 5, "*": 2},
     )
+    bench.criteria._least = lambda *_: 1
     job = bench.submit(["a"], ["test.ping", "state.sls"])
     assert bench.criteria.cost(job) == 7
     bench.sent()
@@ -295,7 +289,8 @@ def test_a_part_of_the_network_is_gone():
     When most slots are with minions that do not answer, others are asked before they get
     a job, and those that answer go on.
     """
-    bench = Bench(max_master_jobs=10, reserve=0, min_wave=1)
+    bench = Bench(max_master_jobs=10, reserve=0)
+    bench.criteria._least = lambda *_: 1
     bench.leases.interval = 15
     gone = [f"gone{number}" for number in range(40)]
     here = [f"here{number}" for number in range(40)]
@@ -371,6 +366,15 @@ def test_limit_that_nothing_comes_near_to_stays():
 # ----------------------------------------------------------------------
 
 
+def test_all_settings_that_are_wrong():
+    errors = salt.job_criteria.capacity.Capacity.validate(
+        {"fair": 1, "adaptive": True, "min_master_jobs": 3000, "lanes": [{"a": 5}]}
+    )
+    wrong = ["fair is 1", "min_master_jobs is 3000", "lane a is 5"]
+    assert len(errors) == 3
+    assert all(error.startswith(start) for error, start in zip(errors, wrong))
+
+
 @pytest.mark.parametrize(
     "rule, wrong",
     [
@@ -382,7 +386,7 @@ def test_limit_that_nothing_comes_near_to_stays():
         ({"action": "limit", "limit": 0}, "limit of rule 1 is 0"),
         ({"action": "queue", "priority": 1.5}, "priority of rule 1 is 1.5"),
         ({"action": "queue", "user": 5}, "user of rule 1 is 5"),
-        ({"action": "queue", "colour": 5}, "rule 1 has colour"),
+        ({"action": "queue", "colour": 5}, "colour of rule 1 is unknown"),
     ],
 )
 def test_wrong_rules(rule, wrong):
@@ -403,8 +407,8 @@ def test_rules():
         ],
         max_master_jobs=10,
         reserve=0,
-        min_wave=1,
     )
+    bench.criteria._least = lambda *_: 1
     bench.submit(30, "cmd.run", user="root")
     bench.submit(["a"], "test.echo", user="intern-1")
     assert bench.sent() == [("j1", 30)]
@@ -418,6 +422,13 @@ def test_rules():
     assert limited.reason == "mirror: 3 of 3 slots are occupied"
     paused = bench.queue.get(2)
     assert paused.reason == "not today"
+
+
+def test_rule_for_all_jobs_matches_one_without_a_function():
+    rules = salt.job_handler.policy.Rules([{"action": "reject"}])
+    assert rules.find([], "bob", []) is rules.rules[0]
+    rules.set([{"action": "reject", "function": "test.*"}])
+    assert rules.find([], "bob", []) is None
 
 
 def test_rule_that_accepts_behind_a_job_that_waits():

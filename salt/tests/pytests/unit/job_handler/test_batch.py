@@ -62,44 +62,6 @@ def returned(minion):
     return {minion: {"ret": True, "retcode": 0}}
 
 
-def test_a_return_that_comes_to_another_iterator():
-    """
-    An iterator may hear the return that another one waits for; that one is done then and
-    its minion is not late
-    """
-    batch = Batch.__new__(Batch)
-    batch.quiet = False
-    asked = Mock(side_effect=AssertionError("asked again"))
-
-    def never():
-        asked()
-        yield None
-
-    first = iter([returned("web1"), returned("web2")])
-    second = never()
-    tracker = {
-        first: {"minions": ["web1"], "active": True},
-        second: {"minions": ["web2"], "active": True},
-    }
-    raw = {}
-    # pylint: disable-next=protected-access
-    new, late = batch._poll_iterators([first, second], tracker, False, raw)
-    assert (sorted(new), late) == (["web1", "web2"], [])
-    assert not tracker[first]["active"]
-    assert not tracker[second]["active"]
-    assert sorted(raw) == ["web1", "web2"]
-
-
-def test_a_minion_that_nobody_heard_of_is_late():
-    batch = Batch.__new__(Batch)
-    batch.quiet = True
-    iterator = iter([returned("web1")])
-    tracker = {iterator: {"minions": ["web1", "web2"], "active": True}}
-    # pylint: disable-next=protected-access
-    new, late = batch._poll_iterators([iterator], tracker, False, {})
-    assert (list(new), late) == (["web1"], ["web2"])
-
-
 def test_minions_that_wait_in_the_queue_keep_their_slots():
     """
     A part that waits in the queue for longer than its minions may run holds its slots
@@ -310,7 +272,7 @@ def test_part_of_an_asynchronous_batch_that_a_rule_refuses(manager):
     assert sent(manager) == [["web2"]]
     assert JID not in manager.active_batches
     assert read_batch_state(JID, manager.opts)["failed"] == {"web2": "failed"}
-    with patch("salt.job_handler.control.job", return_value={}):
+    with patch("salt.job_handler.control.ask_sync", return_value={}):
         assert about(manager.opts, JID)["LeftOut"] == {
             "web2": "Minion did not get the job. [web servers have to answer]"
         }

@@ -136,10 +136,10 @@ def test_lease_ends(queued, clock):
     """
     clock.now = 59.0
     assert queued.waits
-    queued.handle(_event("queued", publication=7, waiting=2, lease=100))
-    clock.now = 158.0
+    queued.handle(_event("queued", publication=7, waiting=2))
+    clock.now = 118.0
     assert queued.waits
-    clock.now = 159.0
+    clock.now = 119.0
     assert not queued.waits
 
 

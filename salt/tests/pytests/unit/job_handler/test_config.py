@@ -87,8 +87,8 @@ def test_all_errors_at_once(opts):
         ),
         (
             {"criteria": "nonesuch"},
-            "rate_limiting: criteria is 'nonesuch': there is no such module with a"
-            " function criteria; there are ",
+            "rate_limiting: criteria is 'nonesuch': 'nonesuch.criteria' is not available;"
+            " there are ",
         ),
     ],
 )
@@ -102,34 +102,26 @@ def test_no_criteria(opts, section, expected):
 @pytest.mark.parametrize(
     "text,told",
     [
-        (
-            "import nonesuch_module\n",
-            "can't be loaded: No module named 'nonesuch_module'; see ",
-        ),
-        (
-            "def criteria(:\n",
-            "can't be loaded: invalid syntax (broken.py, line 1); see ",
-        ),
-        ("x = 1\n", "it has no function criteria; see "),
+        ("import nonesuch_module\n", "No module named 'nonesuch_module'"),
+        ("def criteria(:\n", "invalid syntax (broken.py, line 1)"),
+        ("x = 1\n", "'broken.criteria' is not available"),
         (
             "def __virtual__():\n    return False, 'needs the package nonesuch'\n",
-            "__virtual__ returned False: needs the package nonesuch; see ",
+            "__virtual__ returned False: needs the package nonesuch",
         ),
-        ("def __virtual__():\n    return False\n", "__virtual__ returned False; see "),
     ],
 )
 def test_module_that_is_there_and_broken(opts, tmp_path, text, told):
     """
-    It is not called missing, and one is told which file it is and why.
+    One is told why.
     """
     folder = tmp_path / "extmods" / "job_criteria"
     folder.mkdir(parents=True)
     (folder / "broken.py").write_text(text)
     opts["rate_limiting"] = {"criteria": "broken"}
     (error,) = salt.job_handler.config.errors(opts)
-    assert error.startswith("rate_limiting: the criteria module broken ")
-    assert told in error
-    assert str(folder / "broken.py") in error
+    assert error.startswith("rate_limiting: criteria is 'broken': ")
+    assert f"{told}; there are " in error
 
 
 def test_module_of_ones_own(opts, tmp_path):
@@ -144,7 +136,7 @@ def test_module_of_ones_own(opts, tmp_path):
     assert load(opts).settings["calm_jobs"] == 2
     opts["rate_limiting"]["max_master_jobs"] = 5
     (error,) = salt.job_handler.config.errors(opts)
-    assert "max_master_jobs is not an option of the job handler or of calm" in error
+    assert "max_master_jobs is unknown: there are calm_jobs" in error
 
 
 def test_directory_of_ones_own(opts, tmp_path):

@@ -9,6 +9,7 @@ import salt.job_handler.config
 import salt.job_handler.leases
 import salt.job_handler.policy
 import salt.job_handler.queue
+import salt.job_handler.report
 
 MINIONS = [f"m{number}" for number in range(10)]
 
@@ -26,6 +27,7 @@ class Setup:
         self.queue = salt.job_handler.queue.Queue(
             criteria, self.leases, rules, section, lambda job: MINIONS
         )
+        self.estimate = salt.job_handler.report.Estimate(self.queue)
         self.seq = 0
 
     def put(self, now, fun="state.apply", **kwargs):
@@ -36,14 +38,15 @@ class Setup:
         self.queue.put(job)
         for action in iter(lambda: self.queue.advance(now), None):
             self.queue.done(action, now)
+            self.estimate.dispatched(action.job.jid, action.job.functions)
 
     def returns(self, jid, seconds, now):
         for minion in MINIONS:
             self.leases.returned(jid, minion, now)
-            self.queue.estimate.returned(jid, seconds)
+            self.estimate.returned(jid, seconds)
 
     def starts(self, now):
-        starts = self.queue.estimate.starts(10, now)
+        starts = self.estimate.starts(10, now)
         return {seq: round(seconds) for seq, seconds in starts.items()}
 
 

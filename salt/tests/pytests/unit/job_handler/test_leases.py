@@ -170,6 +170,35 @@ def test_only_who_may_not_have_got_a_job_is_not_asked_for_it():
     assert any("b" in question.minions for question in leases.tick(260))
 
 
+def test_process_that_stands_still_again_and_again():
+    """
+    The time in between counts.
+    """
+    leases = Leases(long_running=60, interval=15)
+    leases.take("1", ["a"], 1, 0)
+    now = 60
+    for _ in range(40):
+        ask(leases, now)
+        leases.stood_still(10)
+        now += 11
+    assert list(leases.silent) == ["a"]
+    assert not leases.jobs
+
+
+def test_time_in_which_the_process_stood_still_does_not_count():
+    leases = Leases(60, 15)
+    leases.take("1", ["a", "b"], 1, 0)
+    assert ask(leases, 60, {"b": []}) == [("saltutil.running", None, ["a", "b"])]
+    leases.stood_still(100)
+    # b's job is asked for by name, and neither was asked again
+    assert ask(leases, 161) == [("saltutil.find_job", "1", ["b"])]
+    assert leases.has("1", "a") and leases.has("1", "b") and not leases.silent
+    assert ask(leases, 175) == [("saltutil.running", None, ["a"])]
+    ask(leases, 191)
+    assert list(leases.silent) == ["a"]
+    assert not leases.jobs
+
+
 def test_a_question_about_a_job_that_could_not_be_published():
     """
     The minion was not asked, so its lease does not expire.

@@ -3,6 +3,7 @@ The queue, the leases and the shipped criteria module against a simple model of 
 random events, restarts in between, and what must hold after each of them.
 """
 
+import itertools
 import os
 import random
 
@@ -120,7 +121,9 @@ class World:
         )
 
     def advance(self):
-        for action in iter(lambda: self.queue.advance(self.now), None):
+        overdue = self.queue.overdue(self.now)
+        ready = iter(lambda: self.queue.advance(self.now), None)
+        for action in itertools.chain(overdue, ready):
             jid = action.job.jid
             if self.rand.random() < 0.05:
                 # it could not be written down

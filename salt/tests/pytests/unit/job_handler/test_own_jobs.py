@@ -138,19 +138,7 @@ def test_operators_see_all(asked):
     assert asked == [("cancel", "2")]
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "E@(a+)+$",
-        "web1 or E@(a+)+$",
-        "not P@x:(a+)+$",
-        "P|@x|(a+)+$",
-        "( J@password:^a.* )",
-        "I@password:a*",
-        "N@group",
-    ],
-)
-def test_only_root_pauses_by_patterns_and_pillars(target):
+def test_only_root_pauses_for_a_target():
     rules = []
 
     def ask(opts, request):
@@ -160,10 +148,10 @@ def test_only_root_pauses_by_patterns_and_pillars(target):
     with patch("salt.job_handler.control.ask_sync", ask):
         for function in (runner.pause, runner.resume):
             with _as("alice"), pytest.raises(salt.exceptions.SaltInvocationError):
-                function(target=target)
+                function(target="E@(a+)+$")
         assert not rules
         with _as("root"):
-            assert runner.pause(target=target)
+            assert runner.pause(target="E@(a+)+$")
         with _as("alice"):
-            assert runner.pause(target="G@os:Debian and not L@web1,web2 or web*")
+            assert runner.pause(function="test.*")
     assert len(rules) == 2

@@ -98,7 +98,7 @@ def test_a_change_that_leaves_no_trace_in_another_directory(mod_dir):
     Directories that modules are synced to need no clock and no mtime
     """
     stamp = os.stat(str(mod_dir))
-    with patch("salt.loader.lazy._dir_stamp", return_value=(1, 2, 3, 4)):
+    with patch("salt.utils.stamps.stamp", return_value=(1, 2, 3, 4, 5)):
         assert _files(mod_dir) == ["one", "package", "two"]
         (mod_dir / "three.py").write_text("")
         os.utime(str(mod_dir), ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -195,7 +195,7 @@ def test_what_changed_a_moment_ago_is_listed_again(mod_dir):
     A second change within the same tick of the file system's clock has the same stamp
     """
     with patch("salt.loader.lazy._OWN_DIRS", str(mod_dir.parent) + os.sep), patch(
-        "salt.loader.lazy._dir_stamp", return_value=(1, 2, time.time_ns(), 4)
+        "salt.utils.stamps.stamp", return_value=(1, 2, 3, time.time_ns(), 5)
     ):
         assert _files(mod_dir) == ["one", "package", "two"]
         _add(mod_dir)

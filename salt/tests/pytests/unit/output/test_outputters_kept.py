@@ -6,6 +6,7 @@ import pytest
 
 import salt.loader
 import salt.output
+import salt.utils.files
 from tests.support.mock import patch
 
 
@@ -44,6 +45,24 @@ def test_changed_options_count(opts, loads):
     assert salt.output.out_format({"a": 1}, "json", opts) == '{\n    "a": 1\n}'
     opts["output_indent"] = -1
     assert salt.output.out_format({"a": 1}, "json", opts) == '{"a": 1}'
+    assert loads.call_count == 2
+
+
+def test_options_that_are_changed_in_place_count(opts, loads):
+    opts["outputter_lines"] = {"json": [1]}
+    for number in range(2):
+        salt.output.out_format({"a": 1}, "json", opts)
+        opts["outputter_lines"]["json"].append(number)
+    salt.output.out_format({"a": 1}, "json", opts)
+    assert loads.call_count == 3
+
+
+def test_options_without_a_copy(opts, loads, tmp_path):
+    with salt.utils.files.fopen(str(tmp_path / "out"), "w") as output_file:
+        opts["output_file"] = output_file
+        for _ in range(2):
+            salt.output.display_output({"a": 1}, "json", opts)
+    assert (tmp_path / "out").read_text().count('"a": 1') == 2
     assert loads.call_count == 2
 
 

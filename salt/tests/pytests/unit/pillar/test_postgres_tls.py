@@ -9,13 +9,23 @@ import pytest
 import salt.exceptions
 import salt.pillar
 import salt.pillar.postgres as postgres
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
-psycopg2 = pytest.importorskip("psycopg2")
+try:
+    import psycopg2
+
+    HAS_PSYCOPG2 = True
+except ImportError:
+    # What is passed on can be seen without it
+    psycopg2 = MagicMock(Error=OSError, DatabaseError=OSError, OperationalError=OSError)
+    HAS_PSYCOPG2 = False
 
 PASSWORD = "hunter2"
 
-NAMES = ("sslmode", "sslrootcert", "sslcert", "sslkey", "application_name")
+NAMES = (
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"),
+    "application_name",
+)
 
 
 @pytest.fixture
@@ -44,9 +54,10 @@ def connected_with():
     """
     refused = psycopg2.OperationalError("refused")
     errors = (psycopg2.OperationalError, salt.exceptions.CommandExecutionError)
-    with patch("psycopg2.connect", side_effect=refused) as connect:
-        with pytest.raises(errors):
-            postgres.ext_pillar("web1", {}, "SELECT 1")
+    with patch.object(psycopg2, "connect", side_effect=refused) as connect:
+        with patch.object(postgres, "psycopg2", psycopg2, create=True):
+            with pytest.raises(errors):
+                postgres.ext_pillar("web1", {}, "SELECT 1")
     return connect.call_args.kwargs
 
 
@@ -56,6 +67,7 @@ def test_options_are_those_of_libpq(opts):
         "sslrootcert": "/ca.pem",
         "sslcert": "/salt.pem",
         "sslkey": "/salt.key",
+        "sslcrl": "/salt.crl",
         "application_name": "salt-master",
     }
     opts["postgres"].update(wanted)
@@ -71,6 +83,7 @@ def test_defaults_are_those_of_libpq():
     assert found["fallback_application_name"] == "salt"
 
 
+@pytest.mark.skipif(not HAS_PSYCOPG2, reason="psycopg2 is not installed")
 def test_sslmode_that_is_none_is_an_error_without_the_password(opts, caplog):
     opts["postgres"]["sslmode"] = "nosuch"
     opts["ext_pillar"] = [{"postgres": ["SELECT 1"]}]

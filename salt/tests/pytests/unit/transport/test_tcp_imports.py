@@ -46,7 +46,28 @@ def test_runners_state_imports_the_minion():
         ("salt.key", "salt.output"),
         ("salt.states.file", "salt.output"),
         ("salt.runners.manage", "salt.client.ssh.client"),
+        ("salt.utils.systemd", "salt.utils.json"),
     ),
 )
 def test_who_uses_a_module_imports_it(name, used):
     assert _imported(f"import {name}", used) == [used]
+
+
+@pytest.mark.parametrize(
+    "code, used",
+    (
+        (
+            "import salt.key\nsalt.key.KeyCLI._get_args_kwargs(None, lambda: 0)",
+            "salt.minion",
+        ),
+        (
+            "import salt.modules.cmdmod as cmd\n"
+            "try:\n    cmd._gather_pillar(None, None)\n"
+            # there are no grains of a loader
+            "except NameError:\n    pass",
+            "salt.pillar",
+        ),
+    ),
+)
+def test_a_function_imports_what_it_uses(code, used):
+    assert _imported(code, used) == [used]

@@ -110,19 +110,33 @@ async def test_without_a_list_all_get_it(made):
 
 async def test_a_connection_that_is_gone(made):
     """
-    It gets nothing, although something else still refers to it, and the index keeps neither
-    it nor an entry for its id.
+    It gets nothing, although something else still refers to it.
     """
     server = made(["web1", "web2"])
     gone = next(client for client in server.clients if client.id_ == "web1")
     server.clients.discard(gone)
     await server.publish_payload(b"job", ["web1"])
     assert server.written == []
-    assert sorted(server._by_id) == ["web2"]
-    server.index_client(gone)
-    del gone
+
+
+async def test_ids_that_never_come_back(made):
+    """
+    The index keeps no entry for them, although no job names them: minions with ever new
+    ids come and go.
+    """
+    server = made([])
+    for number in range(5):
+        client = Client(f"web{number % 3}")
+        server.clients.add(client)
+        server.index_client(client)
+        if number:
+            server.clients.discard(client)
+    del client
     gc.collect()
-    assert [ref() for ref in server._by_id["web1"]] == [None]
+    assert sorted(server._by_id) == ["web0"]
+    assert len(server._by_id["web0"]) == 1
+    await server.publish_payload(b"job", ["web0", "web1"])
+    assert server.written == ["web0"]
 
 
 async def test_a_connection_with_another_id(made):
@@ -135,6 +149,50 @@ async def test_a_connection_with_another_id(made):
     server.index_client(client)
     await server.publish_payload(b"job", ["web1", "web2"])
     assert server.written == ["web2"]
+
+
+async def test_what_is_no_id_is_nobodys(made):
+    """
+    A list that is no list of ids keeps no job from those that it names.
+    """
+    server = made(["web1", None])
+    await server.publish_payload(b"job", [["x"], None, 7, "web1"])
+    assert server.written == ["web1"]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_presence_callback_that_fails(master_opts, late):
+    """
+    A connection gets the jobs of the id that the callback has set before it failed.
+    """
+
+    def fails(client, message):
+        client.id_ = message["id"]
+        raise RuntimeError("the event bus is away")
+
+    async def fails_late(client, message):
+        fails(client, message)
+
+    server = salt.transport.tcp.PubServer(
+        master_opts,
+        io_loop=asyncio.get_running_loop(),
+        presence_callback=fails_late if late else fails,
+    )
+    server.listen(0, address="127.0.0.1")
+    (listening,) = server._sockets.values()
+    reader, writer = await asyncio.open_connection(*listening.getsockname())
+    try:
+        writer.write(salt.transport.frame.frame_msg({"id": "web1"}))
+        deadline = time.monotonic() + 10
+        while not server._clients_of("web1"):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        await server.publish_payload(b"job", ["web1"])
+        assert b"job" in await asyncio.wait_for(reader.read(4096), 10)
+    finally:
+        writer.close()
+        server.stop()
+        server.close()
 
 
 async def test_over_sockets(master_opts):
@@ -174,7 +232,7 @@ async def test_over_sockets(master_opts):
         streams["web2"][1].close()
         await until(lambda: len(server.clients) == 1)
         await server.publish_payload(b"job", ["web2"])
-        assert sorted(server._by_id) == ["web1"]
+        await until(lambda: gc.collect() >= 0 and sorted(server._by_id) == ["web1"])
     finally:
         for _, writer in streams.values():
             writer.close()

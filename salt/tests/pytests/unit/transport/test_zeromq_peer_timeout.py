@@ -18,6 +18,7 @@ pytestmark = [
 
 # what stock's heartbeats allow: one is sent each 10 s, and has 30 s for its answer
 LIMIT_MS = 40000
+ON = {"tcp_keepalive": True, "zmq_kernel_keepalive": True}
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_the_kernel_drops_peers_as_soon_as_heartbeats_did(sock):
     salt.transport.zeromq._set_tcp_keepalive(
         sock, {"tcp_keepalive": True, "tcp_keepalive_idle": 300}
     )
-    salt.transport.zeromq._set_peer_timeout(sock, {"tcp_keepalive": True})
+    salt.transport.zeromq._set_peer_timeout(sock, ON)
     found = _options(sock)
     assert found["TCP_KEEPALIVE"] == 1
     # what is sent and not acknowledged, and what is idle
@@ -71,7 +72,7 @@ def test_the_kernel_drops_peers_as_soon_as_heartbeats_did(sock):
 
 
 def test_heartbeats_remain_for_peers_that_only_a_kernel_answers_for(sock):
-    salt.transport.zeromq._set_peer_timeout(sock, {"tcp_keepalive": True})
+    salt.transport.zeromq._set_peer_timeout(sock, ON)
     found = _options(sock)
     assert found["HEARTBEAT_IVL"] == 180000
     assert found["HEARTBEAT_TIMEOUT"] == 30000
@@ -80,34 +81,41 @@ def test_heartbeats_remain_for_peers_that_only_a_kernel_answers_for(sock):
 @pytest.mark.parametrize(
     "opts, expected",
     (
-        ({"zmq_heartbeat_ivl": 5000}, (5000, 30000)),
-        ({"zmq_heartbeat_timeout": 60000}, (10000, 60000)),
-        ({"zmq_heartbeat_ivl": 0}, (0, 30000)),
-        ({"tcp_keepalive": False}, (10000, 30000)),
-        # left to the system, which has it off
-        ({"tcp_keepalive": -1}, (10000, 30000)),
-        # somebody has times of his own
-        ({"tcp_keepalive_idle": 60}, (10000, 30000)),
-        ({"tcp_keepalive_cnt": 5}, (10000, 30000)),
-        ({"tcp_keepalive_intvl": 20}, (10000, 30000)),
+        ({"zmq_heartbeat_ivl": 5000}, (5000, 30000, 40000)),
+        ({"zmq_heartbeat_timeout": 60000}, (180000, 60000, 70000)),
+        ({"zmq_heartbeat_timeout": 3600000}, (180000, 3600000, 3610000)),
+        ({"zmq_heartbeat_timeout": 1000}, (180000, 1000, 11000)),
+        ({"zmq_heartbeat_ivl": 0}, (0, 30000, 40000)),
     ),
 )
-def test_what_is_set_is_what_is_done(sock, opts, expected):
+def test_heartbeats_are_as_set(sock, opts, expected):
+    salt.transport.zeromq._set_peer_timeout(sock, {**ON, **opts})
+    found = _options(sock)
+    names = ("HEARTBEAT_IVL", "HEARTBEAT_TIMEOUT", "TCP_MAXRT")
+    assert tuple(found[name] for name in names) == expected
+
+
+@pytest.mark.parametrize("opts", (None, {}, {"zmq_kernel_keepalive": False}))
+def test_off_by_default(sock, opts):
     """
     Then heartbeats do it alone, as before
     """
     before = _options(sock)
-    salt.transport.zeromq._set_peer_timeout(sock, {"tcp_keepalive": True, **opts})
+    salt.transport.zeromq._set_peer_timeout(sock, opts)
     found = _options(sock)
-    assert (found["HEARTBEAT_IVL"], found["HEARTBEAT_TIMEOUT"]) == expected
+    assert (found["HEARTBEAT_IVL"], found["HEARTBEAT_TIMEOUT"]) == (10000, 30000)
     for name in ("TCP_KEEPALIVE", "TCP_KEEPALIVE_IDLE", "TCP_MAXRT"):
         assert found[name] == before[name]
+
+
+def test_default(master_opts):
+    assert master_opts["zmq_kernel_keepalive"] is False
 
 
 def test_other_kernels_leave_it_to_heartbeats(sock):
     before = _options(sock)
     with patch("salt.utils.platform.is_linux", return_value=False):
-        salt.transport.zeromq._set_peer_timeout(sock, {"tcp_keepalive": True})
+        salt.transport.zeromq._set_peer_timeout(sock, ON)
     found = _options(sock)
     assert (found["HEARTBEAT_IVL"], found["HEARTBEAT_TIMEOUT"]) == (10000, 30000)
     assert found["TCP_MAXRT"] == before["TCP_MAXRT"]
@@ -120,7 +128,7 @@ def test_an_old_libzmq_leaves_it_to_heartbeats(sock):
             zmq.HEARTBEAT_TIMEOUT,
         )
         del old.TCP_MAXRT
-        salt.transport.zeromq._set_peer_timeout(sock, {"tcp_keepalive": True})
+        salt.transport.zeromq._set_peer_timeout(sock, ON)
     assert sock.getsockopt(zmq.HEARTBEAT_IVL) == 10000
 
 

@@ -147,7 +147,7 @@ def test_what_changed_a_moment_ago_is_read_again(site):
     A second change within the same tick of the file system's clock has the same stamp
     """
     now = time.time_ns()
-    with patch("salt.utils.entrypoints._stamp", return_value=(1, 2, 3, now, now)):
+    with patch("salt.utils.stamps.stamp", return_value=(1, 2, 3, now, now)):
         assert _found()["first"] == "somewhere"
         _install(site, "first", target="elsewhere")
         assert _found()["first"] == "elsewhere"

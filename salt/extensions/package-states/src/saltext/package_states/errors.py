@@ -17,21 +17,9 @@ class Conflict(PackageStateError):
     """Two states of equal rank want different things of one package"""
 
 
-class Unsupported(PackageStateError):
-    """The package manager of a minion can't do what is wanted"""
-
-
-class Protected(PackageStateError):
-    """A package that must not be removed should be"""
-
-
-class Outdated(PackageStateError):
-    """Somebody else saved a revision meanwhile"""
+class Unclear(PackageStateError):
+    """It is not known yet which states apply to a minion"""
 
 
 class Unwritten(PackageStateError):
     """Some files can't be written or removed; all others are, and what is stored is stored"""
-
-
-class NotThere(PackageStateError):
-    """There is no such state, revision, minion, group or organization"""

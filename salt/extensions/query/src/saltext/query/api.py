@@ -97,17 +97,12 @@ def items(
     """
     query = prepare(opts, what, fields, filter_, sort)
     engine.check_paging(limit, offset)
-    target = None
-    if tgt is not None:
-        if what != "node":
-            raise QueryError(
-                "Give a target for nodes only: other types are no minions."
-            )
-        target = Target(tgt, tgt_type)
+    if tgt is not None and what != "node":
+        raise QueryError("Give a target for nodes only: other types are no minions.")
+    target = None if tgt is None else Target(tgt, tgt_type)
     context = query.context(opts, caller=caller, target=target, live=live)
-    rows, total, next_ = query.run(
-        context, limit, offset, room and room(query.definitions())
-    )
+    room = room and room(query.definitions())
+    rows, total, next_ = query.run(context, limit, offset, room)
     ret = Rows({"fields": query.definitions(), "data": rows})
     if limit is not None or offset or next_ is not None:
         ret.update(total=total, offset=offset, next=next_)
@@ -120,9 +115,9 @@ def items(
         "untold": context.untold,
         "damaged": context.documents.files.broken,
         "too_large": len(context.too_large),
+        # the last, as this reads more documents
+        "valueless": _valueless(query, context),
     }
-    # this reads more documents
-    more["valueless"] = _valueless(query, context)
     ret.update({name: value for name, value in more.items() if value})
     return ret
 
@@ -209,7 +204,8 @@ def fields(opts, what, names=None, caller=None):
         items_ = query.itemtype.items(context, None)
         for item in itertools.islice(items_, dynamic.SAMPLE):
             for field in loose:
-                field.cell(item)
+                if "other" not in field.seen:
+                    field.cell(item)
     return Rows({"fields": [field.definition() for field in found]})
 
 

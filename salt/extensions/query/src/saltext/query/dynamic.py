@@ -38,30 +38,30 @@ _ESCAPED = re.compile(rb"/([0-9a-f]{2})")
 
 
 class DynamicField(field.Field):
-    """A field whose kind is that of its values."""
+    """A field whose kind is that of its values: ``seen`` has their kinds so far."""
 
     loose = True
 
     def __post_init__(self):
         super().__post_init__()
-        self._seen = set()
+        self.seen = set()
         self._is_read = False
 
     def is_valueless(self):
         """Return whether items have been looked at, and none has a value."""
-        return self._is_read and not self._seen
+        return self._is_read and not self.seen
 
     def cell(self, item):
         """Return the cell of an item, and remember its kind."""
         ret = super().cell(item)
         self._is_read = True
         if ret[0] == NORMAL:
-            self._seen.add(kind_of(ret[1]))
+            self.seen.add(kind_of(ret[1]))
         return ret
 
     def definition(self):
         """Return what clients get to know: the kind is that of all values so far."""
-        kinds = self._seen - {"number"} if "float" in self._seen else self._seen
+        kinds = self.seen - {"number"} if "float" in self.seen else self.seen
         kind = next(iter(kinds)) if len(kinds) == 1 else "other"
         return {**super().definition(), "kind": kind}
 

@@ -3,6 +3,8 @@
 Items come one after the other, and only what is asked for of them stays in memory.
 """
 
+import contextlib
+import gc
 import json
 import math
 import time
@@ -37,6 +39,7 @@ class Query:
         self.known = known or Known(itemtype.fields, itemtype.dynamic)
         checked = compare.checked(fields, MAX_FIELDS, "the fields")
         self.fields = [self.known.column(name) for name in checked]
+        self._cells = [field.cell for field in self.fields]
         self.filter = filters.Filter(rule, self.known)
         sort = compare.split(sort)
         self.sort = [self.known.get(name, "Sort") for name, _ in sort]
@@ -105,15 +108,18 @@ class Query:
             caller.check_pillars()
 
     def run(self, context, limit=None, offset=0, room=None):
+        """Return what is found: rows of cells, how many items there are in all, and where
+        to go on, or None. The arguments are those of :func:`saltext.query.items`; ``room``
+        takes a row, and what comes after the first for which there is none is only counted.
         """
-        Return what is found: rows of cells, how many items there are in all, and where to go
-        on, or None. The arguments are those of :func:`saltext.query.items`; ``room`` takes a row,
-        and what comes after the first for which there is none is only counted.
-        """
-        caller = context.caller
-        searches = self.filter.patterns or (context.target and caller.name)
-        most = search.MAX_MINION_SECONDS if caller.only else search.MAX_SECONDS
-        with search.limited(most if searches else None):
+        searches = self.filter.patterns or (context.target and context.caller.name)
+        most = search.MAX_MINION_SECONDS if context.caller.only else search.MAX_SECONDS
+        with contextlib.ExitStack() as stack:
+            if not gc.get_freeze_count():
+                # looking through all of Salt again and again takes longer than the query
+                gc.freeze()
+                stack.callback(gc.unfreeze)
+            stack.enter_context(search.limited(most if searches else None))
             return self._page(context, limit, offset, room)
 
     def _page(self, context, limit, offset, room):
@@ -152,7 +158,7 @@ class Query:
         return rows, total, self._token(last) if last is not None and is_full else None
 
     def _row(self, item):
-        return [field.cell(item) for field in self.fields]
+        return [cell(item) for cell in self._cells]
 
     def _keys(self, item):
         if isinstance(item, _Mark):
@@ -251,9 +257,7 @@ class _Mark:
 
 
 def check_paging(limit, offset):
-    """
-    :raises QueryError: if this is no page
-    """
+    """Raise QueryError if this is no page."""
     limit = 0 if limit is None else limit
     offset = 0 if isinstance(offset, str) else offset
     for name, value in (("limit", limit), ("offset", offset)):

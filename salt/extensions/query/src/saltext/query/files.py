@@ -1,8 +1,6 @@
 """Files of Salt's own drivers, which are read directly where that pays: documents, jobs
-and keys. Of a document only what is asked for is unpacked.
-
-A minion's grains have ten kilobytes, of which a query needs a few values. What is not
-needed is skipped where it lies, so that no object is ever made of it.
+and keys. Of a document only what is asked for is unpacked: the rest is skipped, and what
+comes after the last of it is not looked at.
 """
 
 import logging
@@ -61,7 +59,8 @@ def project(packed, wanted=None, inside=None):
                 unpacker.skip()
         if wanted is None:
             return {unpacker.unpack(): unpacker.unpack() for _ in range(left)}
-        for _ in range(left):
+        while left and len(ret) < len(wanted):
+            left -= 1
             key = unpacker.unpack()
             if key in wanted:
                 ret[key] = unpacker.unpack()

@@ -1,17 +1,13 @@
 """
-Unit tests for the option job_cache_fsync, and for what a crashed machine leaves
+Unit tests for the option job_cache_fsync
 """
 
-import logging
 import os
-import pathlib
 
 import pytest
 
 import salt.config
-import salt.payload
 import salt.returners.local_cache as local_cache
-import salt.utils.jid
 from tests.support.mock import patch
 
 JID = "20160603132323715452"
@@ -34,11 +30,6 @@ def configure_loader_modules(opts):
     return {local_cache: {"__opts__": opts}}
 
 
-@pytest.fixture
-def jid_dir(tmp_path):
-    return pathlib.Path(salt.utils.jid.jid_dir(JID, str(tmp_path / "jobs"), "sha256"))
-
-
 def _returned(minion, **load):
     local_cache.returner({"id": minion, "jid": JID, "return": True, **load})
 
@@ -56,34 +47,3 @@ def test_a_return_is_on_the_disk_unless_the_kernel_may_wait(opts, setting, calls
 def test_the_default_waits_for_the_disk():
     assert salt.config.DEFAULT_MASTER_OPTS["job_cache_fsync"] is True
     assert salt.config.VALID_OPTS["job_cache_fsync"] is bool
-
-
-@pytest.mark.parametrize("content", [b"", b"\x81", b"\x00" * 20])
-def test_a_return_that_the_disk_lost_is_left_out(jid_dir, caplog, content):
-    """
-    It hides no other, and keeps nobody waiting
-    """
-    local_cache.prep_jid(passed_jid=JID)
-    for minion in ("first", "second", "third"):
-        _returned(minion, retcode=0)
-    lost = jid_dir / "second" / local_cache.RETURN_P
-    lost.write_bytes(content)
-    with caplog.at_level(logging.ERROR):
-        found = local_cache.get_jid(JID)
-    kept = {"return": True, "retcode": 0}
-    assert found == {"first": kept, "third": kept}
-    assert str(lost) in caplog.text
-
-
-def test_a_return_that_is_written_again_meanwhile_is_read(jid_dir):
-    local_cache.prep_jid(passed_jid=JID)
-    _returned("minion")
-    path = jid_dir / "minion" / local_cache.RETURN_P
-    whole = path.read_bytes()
-    path.write_bytes(b"")
-
-    def sleep(_seconds):
-        path.write_bytes(whole)
-
-    with patch("time.sleep", sleep):
-        assert local_cache.get_jid(JID) == {"minion": {"return": True}}

@@ -6,9 +6,7 @@ the last look, this beacon fires ``salt/beacon/<minion id>/pkgset/changed``. Wit
 the status file as well, and so sees changed holds, and works without the plugin.
 
 What Salt's own functions (``pkg.install``, ``pkg.hold`` and so on) change is another event,
-``salt/beacon/<minion id>/pkgset/own``, so that stored lists of packages follow it. What ``cmd.run``
-of a package manager changes is one, unless ``SALT_RUNNING=1`` is in its environment and, with dpkg,
-the plugin is all that is looked at (``database: False``).
+``salt/beacon/<minion id>/pkgset/own``, so that stored lists of packages follow it.
 
 What was seen is kept in the minion's ``cachedir``, so a change made while the minion was down is
 reported once when it is back. The very first look reports what was changed since the minion was
@@ -38,8 +36,6 @@ log = logging.getLogger(__name__)
 
 __virtualname__ = "pkgset"
 
-_TOLD = "pkgset.told"
-
 
 def __virtual__():
     if fcntl is None:
@@ -55,11 +51,12 @@ def _options(config):
 
 def validate(config):
     """Validate the beacon configuration"""
-    if isinstance(config, list):
-        if not all(isinstance(item, dict) for item in config):
-            return False, "Configuration for pkgset beacon must be a list of dicts."
-    elif not isinstance(config, dict):
-        return False, "Configuration for pkgset beacon must be a list or a dict."
+    parts = config if isinstance(config, list) else [config]
+    if not all(isinstance(part, dict) for part in parts):
+        return (
+            False,
+            "Configuration for pkgset beacon must be a dict or a list of dicts.",
+        )
     config = _options(config)
     cookie = config.get("cookie", [])
     if not isinstance(cookie, str) and not (
@@ -105,12 +102,7 @@ def _database(path, old):
     sha, stat = own_changes.digest(path)
     if sha is None:
         return None
-    return {
-        "path": path,
-        "digest": sha,
-        "mtime": int(stat.st_mtime),
-        "stamp": stamp,
-    }
+    return {"path": path, "digest": sha, "mtime": int(stat.st_mtime), "stamp": stamp}
 
 
 def _load(place):
@@ -142,7 +134,6 @@ def _written_since_start(paths):
 
 
 def _changed(old, new, pairs):
-    """Return the files that show a change which is not Salt's own"""
     ret = []
     before, after = old["database"], new["database"]
     same = before and after and before["path"] == after["path"]
@@ -157,7 +148,6 @@ def _changed(old, new, pairs):
 
 
 def _own(old, new):
-    """Return the files that show a change of Salt's own"""
     ret = [path for path, line in new["own"].items() if line != old["own"].get(path)]
     before, after = old["database"], new["database"]
     if before and after and before["digest"] != after["digest"]:
@@ -187,12 +177,6 @@ def beacon(config):
         cookies = [cookies]
     path = config.get("database", own_changes.DPKG_STATUS)
 
-    if not (own_changes.TELLS or _TOLD in __context__):
-        __context__[_TOLD] = True
-        log.info(
-            "This Salt does not tell what it changes itself with apt and dpkg, so that is"
-            " reported too."
-        )
     with own_changes.own_changes(__opts__) as pairs:
         if pairs is None:
             return []

@@ -4,7 +4,7 @@ import os
 
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile import files, sls
-from saltext.package_states.errors import NotThere, PackageStateError, Unwritten
+from saltext.package_states.errors import PackageStateError, Unclear, Unwritten
 from saltext.package_states.model import item, names, platforms, resolver
 
 # no name of a minion has it
@@ -12,8 +12,6 @@ _NAME = "\0"
 
 
 class Compiler:
-    """Makes the texts of files, and writes them"""
-
     def __init__(self, opts):
         own = opts.get("package_states") or {}
         self.root = own.get("sls_root") or files.root(opts)
@@ -48,11 +46,11 @@ class Compiler:
         """Return the error of a minion whose file has a state that it lost as a group is gone, or None"""
         if not gone:
             return None
-        had = sls.states(files.found(self.root, name))
+        had = sls.states(files.read(self.root, name))
         lost = sorted((had & gone.keys()) - {source.state for source in sources})
         if not lost:
             return None
-        return NotThere(
+        return PackageStateError(
             f"the {gone[lost[0]]} is gone, to which {lost[0]} is assigned, so the file of"
             f" {name} stays as it is; bring it back, or take that away with"
             f" package_states.unassign {lost[0]} {gone[lost[0]]}."
@@ -69,7 +67,7 @@ class Compiler:
     def alone(self, fleet, where):
         """Return the text of the file of a state by itself"""
         name, items = where.name, store.revision(fleet.connection, where).items
-        source = resolver.Source(name, item.digest(items), resolver.OWN, name, 0, items)
+        source = resolver.Source(name, item.digest(items), resolver.OWN, "", 0, items)
         verdicts = resolver.managed(resolver.resolve([source]))
         return sls.render(name, None, [source], verdicts, self.protected, name)
 
@@ -97,28 +95,21 @@ class Compiler:
         """Raise what is wrong with minions and was not before"""
         troubled = {name: minions[name] for name in problems}
         _, known = self.texts(before, troubled, sources)
+        new = {}
         for name, found in problems.items():
-            new = {
-                key: text
-                for key, text in found.items()
-                if key not in known.get(name, {})
-            }
-            if new:
-                raise _error(name, new)
+            for key, text in found.items():
+                if key not in known.get(name, {}) and not isinstance(text, Unclear):
+                    new.setdefault(name, []).append(str(text))
+        for name, said in new.items():
+            more = f" So it is with {len(new) - 1} more." if new.keys() - {name} else ""
+            raise PackageStateError(f"minion {name}: {' '.join(said)}{more}")
 
     def idle(self, name, text):
         """Return whether a minion needs no file; one that had a state needs it, to release its locks"""
         return sls.NOTHING in text and not os.path.exists(files.path(self.root, name))
 
     def strays(self, known):
-        """Return the names of files that belong to nobody, a list"""
         return [name for name in files.names_of(self.root) if name not in known]
-
-
-def _error(name, trouble):
-    kinds = {type(exc) for exc in trouble.values()}
-    kind = kinds.pop() if len(kinds) == 1 else PackageStateError
-    return kind(f"minion {name}: {' '.join(map(str, trouble.values()))}")
 
 
 def contents(sources):

@@ -32,7 +32,6 @@ def alone(name):
 
 
 def is_alone(name):
-    """Return whether this is what :func:`alone` returned, and no id of a minion"""
     return name.startswith(_MARK)
 
 
@@ -60,14 +59,16 @@ def path(root, name):
 
 
 def write(root, name, text):
-    """Write the file of a state or minion, and return whether it changed"""
     return _write(path(root, name), text)
 
 
 def read(root, name):
-    """Return what the file of a state or minion holds, empty if there is none"""
-    # what somebody else wrote there may be no text
-    return _read(path(root, name)).decode(errors="replace")
+    """Return what the file of a state or minion holds, empty if there is none that can be read"""
+    try:
+        # what somebody else wrote there may be no text
+        return _read(path(root, name)).decode(errors="replace")
+    except PackageStateError:
+        return ""
 
 
 def _read(place):
@@ -80,16 +81,7 @@ def _read(place):
         raise _unwritable(place, exc) from exc
 
 
-def found(root, name):
-    """Return what the file of a state or minion holds, empty if there is none that can be read"""
-    try:
-        return read(root, name)
-    except PackageStateError:
-        return ""
-
-
 def names_of(root):
-    """Return the names of all states and minions that have a file made here, a sorted list"""
     try:
         found = os.listdir(os.path.join(root, FOLDER))
     except FileNotFoundError:

@@ -3,12 +3,13 @@
 Grains are those that the minions sent last, out of the cache of the master.
 """
 
+import functools
 from typing import NamedTuple
 
 import saltext.package_states.compile.registry as registry
 import saltext.package_states.store.roster as roster
 import saltext.package_states.store.tables as store
-from saltext.package_states.errors import Conflict, NotThere, Unsupported
+from saltext.package_states.errors import Conflict, PackageStateError, Unclear
 from saltext.package_states.model import item, names, platforms, resolver
 from saltext.package_states.model.item import UNMANAGED
 from saltext.package_states.model.resolver import Source
@@ -27,8 +28,6 @@ class Minion(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """To whom a state applies"""
-
     # its id and name
     state: int
     name: str
@@ -46,11 +45,13 @@ class Fleet:
         if before:
             self.registry = before.registry
             self._cache, self._grains = before._cache, before._grains
+            self._platforms = before._platforms
         else:
             self.registry = registry.get(opts, connection)
             self._cache, self._grains = salt.cache.factory(opts), {}
+            self._platforms = None
         self.assignments = [
-            Assignment(*row[:4], self._label(*row[2:4]), row[4])
+            Assignment(*row[:4], self.label(*row[2:4]), row[4])
             for row in store.assignments(connection)
         ]
         self.own = {
@@ -74,14 +75,22 @@ class Fleet:
             self._grains[minion] = found if isinstance(found, dict) else {}
         return self._grains[minion]
 
-    def _label(self, level, value):
+    def label(self, level, value):
         if level in (resolver.GRAINS, resolver.MINION):
             return value
         return self.registry.label(level, value) or f"{value} (gone)"
 
+    def is_there(self, level, value):
+        if level == resolver.MINION:
+            return bool(self.registry.minions([value]))
+        return level == resolver.GRAINS or self.registry.label(level, value) is not None
+
     def minions(self, ids=None):
-        found = self.registry.minions(ids)
-        sent = store.platforms(self.connection, None if ids is None else found)
+        found, sent = self.registry.minions(ids), self._platforms
+        if sent is None:
+            sent = store.platforms(self.connection, None if ids is None else found)
+        if ids is None:
+            self._platforms = sent
         return {
             name: Minion(name, sent.get(name) or platforms.manager(self.grains(name)))
             for name in found
@@ -91,14 +100,13 @@ class Fleet:
         # an id that looks like a number is one on the command line
         found = self.minions([name]) if isinstance(name, str) else {}
         if not found:
-            raise NotThere(
+            raise PackageStateError(
                 f"There is no minion {names.shown(name)};"
                 f" {self.registry.hint(resolver.MINION)}."
             )
         return found[name]
 
     def applies(self, assignment, minion):
-        """Return whether an assignment is one to this minion"""
         if assignment.level == resolver.MINION:
             return assignment.value == minion.id
         if assignment.level == resolver.GRAINS:
@@ -135,11 +143,29 @@ class Fleet:
         """Return why the file of a minion stays as it is, an error, or None if it does not"""
         old = self.collided.get(minion.id)
         if old is None:
-            return None
+            return self._unclear(minion)
         return Conflict(
             f"{minion.id} was {old}, and there is a state of either name, so nothing of {old} is"
             f" given to {minion.id}; save in {minion.id} what it needs, and empty {old} with"
             f" package_states.restore {old} 0."
+        )
+
+    @functools.cached_property
+    def _by_grains(self):
+        """Whether grains decide to whom any state applies"""
+        return any(
+            one.level == resolver.GRAINS
+            or (one.level == resolver.GROUP and self.registry.by_grains(one.value))
+            for one in self.assignments
+        )
+
+    def _unclear(self, minion):
+        """Return an error if nobody knows which states apply to a minion, as it sent no grains"""
+        if not self._by_grains or self.grains(minion.id):
+            return None
+        return Unclear(
+            f"grains not known: {minion.id} sent none, so nobody knows which states apply to it,"
+            f" and its file stays as it is; run salt {minion.id} saltutil.refresh_grains."
         )
 
     def followed(self, minion):
@@ -153,7 +179,6 @@ class Fleet:
         return found
 
     def sources(self, minions, revisions=None):
-        """Return the sources of minions, a dictionary of lists by id"""
         found = {name: self.followed(minion) for name, minion in minions.items()}
         taken = self._taken((one for some in found.values() for one in some), revisions)
         return {
@@ -196,7 +221,9 @@ class Fleet:
         for verdict in resolver.resolve(sources, self.native(minion, sources), trouble):
             problem = platforms.problem(minion.platform, verdict.item)
             if problem and verdict.item.wanted != UNMANAGED:
-                trouble[verdict.item.key] = Unsupported(problem)
+                trouble[verdict.item.key] = PackageStateError(
+                    f"{problem.rstrip('.')} (from {verdict.source.label})."
+                )
             else:
                 verdicts.append(verdict)
         return tuple(verdicts), trouble
@@ -208,7 +235,6 @@ class Fleet:
         return ""
 
     def architecture(self, minion):
-        """Return the architecture of a minion, an empty string if it is not known"""
         found = self.grains(minion).get("osarch")
         # a minion sends what it likes
         return found if isinstance(found, str) else ""

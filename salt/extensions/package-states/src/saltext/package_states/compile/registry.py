@@ -11,32 +11,24 @@ import hashlib
 import os
 import re
 
-import saltext.package_states.model.names as names
 import saltext.package_states.store.connection as connections
 import saltext.package_states.store.tables as store
-from saltext.package_states.errors import InvalidInput, NotThere
-from saltext.package_states.model.resolver import (
-    GRAINS,
-    GROUP,
-    LEVELS,
-    MINION,
-    ORGANIZATION,
-)
+from saltext.package_states.errors import InvalidInput, PackageStateError
+from saltext.package_states.model import names, resolver
 
 import salt.utils.files
 import salt.utils.minions
 
 _COMPOUND = re.compile(r"^\(|^not |^[A-Z]@|\s(?:and|or)\s+(?:not\s+)?\(*\S+[:@]")
+# grains, pillars and addresses
+_TOLD = re.compile(r"(?:^|[\s(])[GPIJS]@")
 #: The organization of every minion with an accepted key
 ALL = "all"
 
 
 def get(opts, connection):
-    """Return the registry that the master's options name"""
     name = (opts.get("package_states") or {}).get("minions", "keys")
-    found = {"keys": Keys, "database": Database}.get(
-        name if isinstance(name, str) else None
-    )
+    found = {"keys": Keys, "database": Database}.get(str(name))
     if found is None:
         raise InvalidInput(
             f"The option minions of package_states is {name!r}; use keys or database."
@@ -45,8 +37,6 @@ def get(opts, connection):
 
 
 class Registry:
-    """What the registries have in common"""
-
     def __init__(self, opts, connection):
         self.opts = opts
         self.connection = connection
@@ -55,26 +45,34 @@ class Registry:
         """Return what of each minion may change without an event, by id"""
         return {}
 
+    def by_grains(self, target):
+        """Return whether what minions tell of themselves decides who is in a group"""
+        return False
+
     def target(self, kind, name):
         """Return the id of what a state is to be assigned to; grain matches are ids themselves"""
         # pylint: disable=no-member
-        if kind not in (ORGANIZATION, GROUP, GRAINS, MINION):
-            raise NotThere(
-                f"There is no {kind!r} to assign to; use one of {', '.join(LEVELS[:-1])}."
+        kinds = resolver.LEVELS[:-1]
+        if kind not in kinds:
+            raise PackageStateError(
+                f"There is no {kind!r} to assign to; use one of {', '.join(kinds)}."
             )
         name = names.text(name, kind)
-        if kind == GRAINS:
+        if kind == resolver.GRAINS:
             if ":" not in name:
-                raise NotThere(f"{name!r} is no grain match; write it like os:Debian.")
+                raise PackageStateError(
+                    f"{name!r} is no grain match; write it like os:Debian."
+                )
             if _COMPOUND.search(name):
                 raise InvalidInput(
                     f"{name!r} is a compound match, and this takes one grain, such as"
                     " os:Debian; make a nodegroup of it, and assign to that group."
                 )
             return name
-        found = self.minions([name]) if kind == MINION else self.found(kind, name)
+        minion = kind == resolver.MINION
+        found = self.minions([name]) if minion else self.found(kind, name)
         if len(found) != 1:
-            raise NotThere(
+            raise PackageStateError(
                 f"There {'is more than one' if found else 'is no'} {kind} {name!r};"
                 f" {self.hint(kind)}."
             )
@@ -97,27 +95,23 @@ class Keys(Registry):
         return sorted(self._all if ids is None else self._all & set(ids))
 
     def _accepted(self):
-        """Return the ids of all minions with an accepted key
-
-        Salt 3008 resolves the path of each key, which takes as long as all the rest of a look at a
-        fleet: where keys are files, their names are enough.
+        """Return the ids of all minions with an accepted key: where keys are files, their names are
+        enough, and CkMinions would load the drivers of caches first
         """
         driver = self.opts.get("keys.cache_driver") or "localfs_key"
         if driver == "localfs_key" and not self.opts.get("cluster_id"):
-            with contextlib.suppress(OSError), os.scandir(
-                os.path.join(self.opts["pki_dir"], "minions")
-            ) as found:
+            folder = os.path.join(self.opts["pki_dir"], "minions")
+            with contextlib.suppress(OSError), os.scandir(folder) as found:
                 return [
                     one.name
                     for one in found
-                    if not one.name.startswith(".")
-                    and one.is_file(follow_symlinks=False)
+                    if one.name[0] != "." and one.is_file(follow_symlinks=False)
                 ]
-        return self._check(".*", "pcre")["minions"]
+        return self._check("*", "glob")["minions"]
 
     def belongs(self, minion, kind, target):
         """Return whether a minion is in the nodegroup or organization of an id, as far as the master knows it"""
-        if kind == ORGANIZATION:
+        if kind == resolver.ORGANIZATION:
             return target == ALL
         if target not in (self.opts.get("nodegroups") or {}):
             return False
@@ -127,8 +121,14 @@ class Keys(Registry):
             self._members[target] = frozenset(found["minions"])
         return minion in self._members[target]
 
+    def by_grains(self, target):
+        if target not in (self.opts.get("nodegroups") or {}):
+            return False
+        found = self._readable(target)
+        return bool(_TOLD.search(found if isinstance(found, str) else " ".join(found)))
+
     def _readable(self, target):
-        """Check that a nodegroup is one: Salt takes for empty what is none, and its members would lose all"""
+        """Return what a nodegroup is, or raise: Salt takes for empty what is none, and its members would lose all"""
         try:
             found = salt.utils.minions.nodegroup_comp(target, self.opts["nodegroups"])
         except Exception:  # pylint: disable=broad-except
@@ -139,6 +139,7 @@ class Keys(Registry):
                 f"The nodegroup {names.shown(target)} can't be read, so nobody knows who is in"
                 " it; correct it in the configuration of the master."
             )
+        return found
 
     def identities(self, ids):
         """Return the digests of the public keys of minions by id, empty if there is none"""
@@ -155,12 +156,11 @@ class Keys(Registry):
 
     def found(self, kind, name):
         """Return the ids of the groups or organizations that somebody may mean"""
-        if kind == ORGANIZATION:
+        if kind == resolver.ORGANIZATION:
             return [ALL] if name == ALL else []
         return [name] if name in (self.opts.get("nodegroups") or {}) else []
 
     def label(self, kind, target):
-        """Return the name of a group or organization, None if it is gone"""
         return target if self.found(kind, target) else None
 
     def hint(self, kind):
@@ -169,15 +169,13 @@ class Keys(Registry):
             map(names.shown, sorted(self.opts.get("nodegroups") or {})[:10])
         )
         return {
-            ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
-            GROUP: f"use one of the master's nodegroups: {some or 'it has none'}",
-            MINION: "use the id of a minion whose key is accepted, see salt-key",
+            resolver.ORGANIZATION: f"use {ALL}, which is every minion with an accepted key",
+            resolver.GROUP: f"use one of the master's nodegroups: {some or 'it has none'}",
+            resolver.MINION: "use the id of a minion whose key is accepted, see salt-key",
         }[kind]
 
 
 class Database(Registry):
-    """The views ``minion`` and ``target`` of the database"""
-
     def __init__(self, opts, connection):
         super().__init__(opts, connection)
         self._known = {}
@@ -230,7 +228,7 @@ class Database(Registry):
         if not self.minions([minion]):
             return False
         organization, groups = self._known[minion]
-        return target == organization if kind == ORGANIZATION else target in groups
+        return target in ([organization] if kind == resolver.ORGANIZATION else groups)
 
     def found(self, kind, name):
         return [
@@ -250,5 +248,5 @@ class Database(Registry):
 
     @staticmethod
     def hint(kind):
-        view = "minion" if kind == MINION else "target"
+        view = "minion" if kind == resolver.MINION else "target"
         return f"use a name or id that is in the view package_states.{view}"

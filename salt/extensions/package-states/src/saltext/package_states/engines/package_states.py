@@ -19,7 +19,7 @@ import os
 import time
 
 import saltext.package_states.compile.registry as registries
-import saltext.package_states.master.bus as bus
+import saltext.package_states.master.returns as returns
 import saltext.package_states.model.names as names
 import saltext.package_states.store.tables as store
 from saltext.package_states.errors import PackageStateError, Unwritten
@@ -83,7 +83,6 @@ class Keeper:
         self.doubted = set()
 
     def event(self, tag, data, now):
-        """Look at an event of the master's"""
         minion, named = None, data.get("id")
         if not isinstance(named, str):
             # a minion fires what it likes
@@ -100,8 +99,8 @@ class Keeper:
             minion = named
         if (
             minion is not None
-            and names.is_line(minion, bus.LONGEST)
-            and len(self.changed) < bus.HINTS
+            and names.is_line(minion, returns.LONGEST)
+            and len(self.changed) < returns.HINTS
             and salt.utils.verify.valid_id(self.opts, minion)
         ):
             self.changed.add(minion)
@@ -163,7 +162,6 @@ class Keeper:
             return registries.get(self.opts, connection).members()
 
     def _look(self, now):
-        """Find the minions whose groups changed in the database"""
         members, before = self._members(), self.members or {}
         changed = {
             one for one in {*members, *before} if members.get(one) != before.get(one)
@@ -192,4 +190,4 @@ class Keeper:
 def start(window=1, look=3, sweep=600):
     opts = dict(__opts__)
     keeper = Keeper(opts, Service(opts), window, look, sweep)
-    bus.serve(__opts__, keeper.event, keeper.tick)
+    returns.serve(__opts__, keeper.event, keeper.tick)

@@ -3,7 +3,8 @@
 It collects the minions whose beacon :py:mod:`pkgset <saltext.package_states.beacons.pkgset>` has
 fired ``salt/beacon/<minion id>/pkgset/changed``, or ``own`` for what Salt itself changed, and asks
 them for their packages, one batch after the other. A minion that fires again while it waits is
-asked once; one that fires after it was asked is asked again.
+asked once; one that fires after it was asked is asked again. What repositories have that nobody has
+told of is asked of one minion that has them.
 
 An event is only a hint to ask, as a minion may fire it in the name of others. Answers are read
 from the master's job cache.
@@ -17,24 +18,17 @@ from the master's job cache.
           timeout: 60   # seconds after which a minion is silent, and asked again later
           retries: 3    # how often, first after ``timeout``, then after twice as long
           rest: 60      # seconds until a minion that was asked is asked again
-
-With ``package_states`` in the master's configuration the answers go to its database; otherwise they
-are lists in the bank ``packages`` of the master's cache, see the runner
-:py:mod:`pkgset <saltext.package_states.runners.pkgset>`. What repositories have that nobody has told
-of is asked of one minion that has them. Minions that wait are kept in the master's ``cachedir``.
 """
 
 import logging
 import os
 import time
 
-import saltext.package_states.minion.pkgset as pkgset
-import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.names as plain
 import saltext.package_states.store.offers as offers
 from saltext.package_states.errors import InvalidInput, PackageStateError
-from saltext.package_states.master import bus, lists, returns
-from saltext.package_states.master.lacking import FUNCTION, Lacking
+from saltext.package_states.master import lists, returns
+from saltext.package_states.minion import pkgset, replace
 
 import salt.client
 import salt.utils.files
@@ -99,7 +93,6 @@ class Waiting:
         return taken
 
     def _is_new(self, minion):
-        """Return whether a minion waits for nothing but its window"""
         return minion not in self.tries and minion not in self.rested
 
     def answered(self, minion):
@@ -125,8 +118,6 @@ class Waiting:
 
 
 class Refresher:
-    """Asks minions, and stores what they answer"""
-
     def __init__(self, opts, waiting, client, clock=time.monotonic):
         self.opts = opts
         self.waiting = waiting
@@ -134,7 +125,7 @@ class Refresher:
         self.clock = clock
         self.job = None
         # what repositories have is asked for beside the packages, of one minion at a time
-        self.lacking = Lacking(waiting.timeout)
+        self.lacking = offers.Lacking(waiting.timeout)
         self.offers_job = None
         # ids of events, and when the next ones are looked at
         self.hints = set()
@@ -160,7 +151,6 @@ class Refresher:
             self.waiting.changed(minion, self.clock())
 
     def save(self):
-        """Keep the minions that wait, if they are others than before"""
         names = self.waiting.names()
         if names != self.saved:
             os.makedirs(os.path.dirname(self.place), mode=0o700, exist_ok=True)
@@ -172,7 +162,10 @@ class Refresher:
         parts = tag.split("/", 5)
         if (*parts[:2], *parts[3:]) in TAGS:
             minion = parts[2]
-            if plain.is_line(minion, bus.LONGEST) and len(self.hints) < bus.HINTS:
+            if (
+                plain.is_line(minion, returns.LONGEST)
+                and len(self.hints) < returns.HINTS
+            ):
                 self.hints.add(minion)
 
     def sort(self, now):
@@ -193,7 +186,7 @@ class Refresher:
         lists.mark(self.opts, minions, "its packages have changed since")
         # keys may be many, and events as well
         end = self.clock()
-        self.sort_at = end + max(bus.TICK, (end - now) * returns.PART)
+        self.sort_at = end + max(returns.TICK, (end - now) * returns.PART)
 
     def look(self, job):
         """Return what minions have returned to a job since, nothing where that can't be read"""
@@ -204,7 +197,6 @@ class Refresher:
             return {}
 
     def answers(self):
-        """Store what minions have answered"""
         if self.job is None:
             return
         for minion, answer in self.look(self.job).items():
@@ -215,7 +207,6 @@ class Refresher:
             self.job = None
 
     def answer(self, minion, answer):
-        """Store what a minion has answered"""
         try:
             self.lacking.add(minion, lists.take(self.opts, minion, answer))
         except InvalidInput as exc:
@@ -288,11 +279,10 @@ class Refresher:
             self.waiting.answered(minion)
 
     def publish_offers(self, minion, digests):
-        """Ask a minion for what its repositories have"""
         timeout = self.lacking.timeout
         try:
             self.offers_job = returns.Job(
-                self.client, [minion], FUNCTION, digests, timeout, self.clock
+                self.client, [minion], offers.FUNCTION, digests, timeout, self.clock
             )
         except SaltException as exc:
             log.warning("%s can't be asked for its repositories: %s", minion, exc)
@@ -303,6 +293,6 @@ def start(window=5, batch=200, timeout=60, retries=3, rest=60):
     with salt.client.LocalClient(mopts=__opts__) as client:
         refresher = Refresher(__opts__, waiting, client)
         refresher.load()
-        bus.serve(
+        returns.serve(
             __opts__, lambda tag, *_: refresher.event(tag), lambda _: refresher.tick()
         )

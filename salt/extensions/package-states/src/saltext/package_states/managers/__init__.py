@@ -3,7 +3,7 @@
 import os
 
 import saltext.package_states.model.platforms as platforms
-from saltext.package_states.errors import Unsupported
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.managers import apt, dnf, zypper
 
 import salt.utils.path
@@ -16,14 +16,14 @@ _MANAGERS = {
 
 
 def get(salt, opts, grains, context):
-    """Return the package manager of this minion, or raise Unsupported"""
+    """Return the package manager of this minion, or raise why it has none"""
     name = platforms.manager(grains)
     if name == platforms.DNF and _is_dnf5():
         name = platforms.DNF5
     if name in platforms.REFUSED:
-        raise Unsupported(platforms.REFUSED[name])
+        raise PackageStateError(platforms.REFUSED[name])
     if name is None:
-        raise Unsupported(
+        raise PackageStateError(
             f"package states know no package manager of {grains.get('os_family')};"
             " use them on systems with apt, zypper or dnf."
         )

@@ -44,15 +44,11 @@ _QUIET = {
     "UCF_FORCE_CONFFOLD": "1",
 }
 _CONFFILES = (
-    "-o",
-    "DPkg::Options::=--force-confold",
-    "-o",
-    "DPkg::Options::=--force-confdef",
-    "-o",
-    "DPkg::Lock::Timeout=60",
-)
-
-
+    "-o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef"
+    " -o DPkg::Lock::Timeout=60"
+).split()
+# what must have another version first, which apt itself would not change
+_NEEDS = re.compile(r"Depends: (\S+) \([^)]*\) but \S+ is to be installed")
 _UNLOCKED = ("-o", "Debug::NoLocking=true")
 
 
@@ -77,6 +73,8 @@ class Apt(Manager):
     name = versions.APT
     # why unmet dependencies of a run that was killed were not met by themselves
     unmet = ""
+    # what others wrote into preferences, where it is told of
+    others = ()
 
     def _known(self):
         """Return what was found since the last change, a dictionary"""
@@ -104,7 +102,6 @@ class Apt(Manager):
         return self.context["package_state.native"]
 
     def _dpkg(self):
-        """Return the status of each package that dpkg knows"""
         native, found = self.native(), {}
         for line in self.run("dpkg-query", "-W", "-f", FIELDS).splitlines():
             name, arch, status, version, essential, protected, *more = line.split("\t")
@@ -214,11 +211,18 @@ class Apt(Manager):
         }
 
     def locked(self, key):
-        """Return whether dpkg holds a package"""
+        """Return whether a hold, or a pin of Salt or of somebody else keeps a package as it is, or away"""
+        return (
+            self._on_hold(key)
+            or any(pin.key == key for pin in self._known()["pins"])
+            or any(other.has(key) for other in self.others)
+        )
+
+    def _on_hold(self, key):
         return self._known()["dpkg"].get(key, {}).get("wanted") == "h"
 
     def held(self, key):
-        return self.locked(key) and key not in self._record()
+        return self._on_hold(key) and key not in self._record()
 
     def providers(self, name):
         dpkg = self._known()["dpkg"]
@@ -232,7 +236,6 @@ class Apt(Manager):
         return self._known()["dpkg"].get(key, {}).get("essential", False)
 
     def _key(self, name):
-        """Return the key of a package that apt names with or without its architecture"""
         return name.removesuffix(f":{self.native()}")
 
     def solve(self, steps, items):
@@ -246,7 +249,10 @@ class Apt(Manager):
                 "--allow-remove-essential", *self._transaction(steps),
             )  # fmt: skip
         if answer["retcode"]:
-            return Solution(problem=_said(answer))
+            said = _said(answer)
+            needs = ", ".join(dict.fromkeys(_NEEDS.findall(said)))
+            more = f" Add an entry for {needs}, with the version that it needs."
+            return Solution(problem=said + (more if needs else ""))
         return self._solution(answer["stdout"], {step.key for step in steps})
 
     def _solution(self, out, own):
@@ -365,7 +371,6 @@ class Apt(Manager):
                 self._allowed(words, check, options)
 
     def _record(self):
-        """Return the versions at which Salt holds packages"""
         return self._known()["record"]
 
     def _pinned(self, item):
@@ -502,6 +507,9 @@ class Apt(Manager):
         known = self._known()
         states = f"{_THERE}c"
         there = {key for key, found in known["dpkg"].items() if _there(found, states)}
+        self.others = [other for other in pins.others(PREFERENCES) if other.locks]
+        named = {name for other in self.others for name in other.names}
+        there.update(name for name in named if not condition.is_glob(name))
         keys = sorted(there.union(pin.key for pin in known["pins"]))
         self.fetch(keys)
         return keys

@@ -33,8 +33,6 @@ _QUOTED = re.compile(r'[\\|{}\[\]<>"^~_=!@#$%&*]')
 
 
 class List(NamedTuple):
-    """A list of one repository"""
-
     path: str  # its file
     name: str  # the repository as ``sources.list`` has it, without a password
     security: bool  # whether its packages are security updates
@@ -93,7 +91,6 @@ def _is_security(values):
 
 
 def packages(manager, path):
-    """Return the versions that a list has, the newest first, lists by key"""
     out = manager.run("sh", "-c", _SCRIPT, "sh", path)
     if _FAILED in out.splitlines():
         raise _unreadable(path)

@@ -26,8 +26,6 @@ ENVIRONMENT = {"LC_ALL": "C", "LANG": "C", "SALT_RUNNING": "1"}
 
 
 class Step(NamedTuple):
-    """One package of a transaction"""
-
     key: str  # ``name`` or ``name:architecture``
     action: str  # INSTALL or REMOVE of model.decision
     version: str = ""  # to install, or the newest to remove; empty for a configuration
@@ -120,11 +118,11 @@ class Manager:
                 "orphan": bool(facts.installed) and not facts.available,
                 "configured": facts.configured,
                 "kept": facts.recorded,
+                **({"broken": True} if facts.broken else {}),
             }
         return found
 
     def digests(self):
-        """Return the names of the repositories by the digests of what they have"""
         return {
             versions.digest(self.name, name, packages): name
             for name, packages in self.repositories().items()
@@ -161,7 +159,6 @@ class Manager:
         return answer
 
     def run(self, *command, env=None):
-        """Return the output of a command"""
         answer = self.ask(*command, env=env)
         if answer["retcode"]:
             raise PackageStateError(
@@ -212,7 +209,6 @@ class Manager:
         return decision
 
     def offered(self, item):
-        """Return the versions of the repositories that meet the condition of an item"""
         return [
             version
             for version in self.facts(item.key).available
@@ -246,7 +242,6 @@ class Manager:
             )
 
     def begin(self, steps, replaced=()):
-        """Write down that packages are about to be changed"""
         before = self.installed()
         journal.begin(
             {

@@ -40,8 +40,6 @@ _NOT_CHANGED = ("Skipping", "Transaction", "Reinstalling")
 
 
 class Dnf(Rpm):
-    """dnf"""
-
     name = versions.DNF
     setting = f"locklist in {CONF}"
 

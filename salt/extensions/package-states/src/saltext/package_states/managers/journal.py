@@ -4,6 +4,7 @@ They are written before the first package is changed and go when the locks are s
 them tidies up what the package manager was torn out of, and then does the rest.
 """
 
+import contextlib
 import json
 import os
 
@@ -20,7 +21,6 @@ def path():
 
 
 def begin(notes):
-    """Write down that a run begins to change packages"""
     write(path(), notes)
 
 
@@ -38,11 +38,8 @@ def unfinished():
 
 
 def end():
-    """Forget the run, which came to its end"""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(path())
-    except FileNotFoundError:
-        pass
 
 
 def write(place, data):

@@ -20,8 +20,6 @@ _NEVRA = re.compile(r"(.+)-(?:\d+:)?[^-]+-[^-]+\Z")
 
 
 class Lock(NamedTuple):
-    """One lock of a file"""
-
     id: str  # what tells it from others, the same whoever writes it
     name: str  # the name of the package
     text: str  # its text in the file
@@ -48,7 +46,6 @@ class LockFile:
             return []
 
     def text(self, others, idents):
-        """Return the text of a file of some locks"""
         known = {lock.id for lock in others}
         own = [self.lock(one) for one in sorted(set(idents)) if one not in known]
         return self._join([*others, *own])
@@ -64,9 +61,11 @@ class ZyppLocks(LockFile):
         found = []
         for block in re.split(r"\n[ \t]*\n", text):
             fields = dict(_ENTRY.findall(block))
-            name = fields.get("solvable_name", "")
             if not block.strip():
                 continue
+            # a pattern or a patch may have the name of a package
+            package = fields.get("type", "package") == "package"
+            name = fields.get("solvable_name", "") if package else ""
             plain = fields.keys() <= _PLAIN
             version = fields.get("version", "").replace(" ", "").replace("==", "=")
             ident = f"{name}{version}" if plain and name else block.strip()

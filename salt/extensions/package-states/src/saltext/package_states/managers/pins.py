@@ -15,6 +15,7 @@ import salt.utils.files
 
 HELD = "held by Salt"
 ANY = ":any"
+_FIELD = re.compile(r"^([\w-]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _STANZA = re.compile(
     r"Explanation: package state, (\w+)(, held by Salt)?(?:, of (\S+))?\n"
     r"Package: (\S+)\nPin: version (\S+)\nPin-Priority: (-?\d+)\n"
@@ -22,8 +23,6 @@ _STANZA = re.compile(
 
 
 class Pin(NamedTuple):
-    """One pin"""
-
     # ``name`` or ``name:architecture``; of a package that is away in any architecture,
     # the name
     key: str
@@ -35,7 +34,6 @@ class Pin(NamedTuple):
 
     @property
     def text(self):
-        """The pin as apt reads it"""
         held = f", {HELD}" if self.held else ""
         scope = f", of {self.scope}" if self.scope else ""
         # without an architecture, apt means its own
@@ -48,7 +46,6 @@ class Pin(NamedTuple):
 
 
 def read(path):
-    """Return the pins of a preferences file, a list; none if there is no file"""
     try:
         with salt.utils.files.fopen(path) as handle:
             text = handle.read()
@@ -61,7 +58,6 @@ def read(path):
 
 
 def text(pins):
-    """Return the text of a preferences file; the first pin that suits counts, so architectures come first"""
     ordered = sorted(pins, key=lambda pin: ":" not in pin.key)
     return "\n".join(pin.text for pin in ordered)
 
@@ -84,33 +80,49 @@ def instead(path, pins):
         yield ("-o", f"Dir::Etc::PreferencesParts={others}/")
 
 
-def rival(path, key):
-    """Return the preferences file in which somebody else names a package or all"""
-    folder = os.path.dirname(path)
+class Other(NamedTuple):
+    path: str  # its file
+    names: tuple  # of packages, with wildcards
+    # whether it keeps them at versions, or away, and is not of all packages
+    locks: bool
+
+    def has(self, key):
+        name = key.partition(":")[0]
+        return any(fnmatch.fnmatchcase(name, word) for word in self.names)
+
+
+def others(path):
+    """Return the stanzas of all preferences that apt reads beside Salt's own, a list of :class:`Other`"""
+    folder, found = os.path.dirname(path), []
     places = [os.path.join(os.path.dirname(folder), "preferences")]
     if os.path.isdir(folder):
         places += [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-    name = key.partition(":")[0]
     for place in places:
-        if place == path:
+        head, end = os.path.splitext(os.path.basename(place))
+        if place == path or head.startswith(".") or end not in ("", ".pref"):
             continue
         try:
             with salt.utils.files.fopen(place) as handle:
-                lines = handle.read().splitlines()
+                text = handle.read()
         except (OSError, ValueError):
             continue
-        for line in lines:
-            field, _, words = line.partition(":")
-            if field.strip() == "Package" and any(
-                fnmatch.fnmatchcase(name, word.partition(":")[0])
-                for word in words.split()
-            ):
-                return place
-    return "another preference of apt"
+        for stanza in re.split(r"\n[ \t]*\n", text):
+            fields = dict(_FIELD.findall(stanza))
+            words = fields.get("Package", "").split()
+            away = fields.get("Pin-Priority", "").startswith("-")
+            locks = away or fields.get("Pin", "").startswith("version")
+            names = tuple(word.partition(":")[0] for word in words)
+            found.append(Other(place, names, locks and "*" not in names))
+    return found
+
+
+def rival(path, key):
+    """Return the preferences file in which somebody else names a package or all"""
+    found = [other.path for other in others(path) if other.has(key)]
+    return found[0] if found else "another preference of apt"
 
 
 def shown(pins):
-    """Return pins as text for people, by package"""
     found = {}
     for pin in pins:
         what = f"not {pin.version}" if pin.priority < 0 else f"only {pin.version}"

@@ -4,6 +4,7 @@ A lock also stops Salt, so a change is made with other locks: those that there s
 The file itself is replaced once, at the end. Which locks are Salt's is written down before that.
 """
 
+import fnmatch
 import json
 
 import saltext.package_states.managers.journal as journal
@@ -40,7 +41,6 @@ class Rpm(Manager):
     setting = ""
 
     def alias(self, key):
-        """Return the name that the package manager has for a package"""
         name, _, arch = key.partition(":")
         return (
             f"{name}.{arch}" if arch and arch not in (get_osarch(), "noarch") else name
@@ -50,7 +50,6 @@ class Rpm(Manager):
         return f"{name}:{arch}" if arch in FOREIGN and arch != get_osarch() else name
 
     def _rows(self):
-        """Return all packages of rpm's database: key, version, architecture"""
         rows = (
             line.split("\t")
             for line in self.run("rpm", "-qa", "--qf", QUERY).splitlines()
@@ -137,7 +136,6 @@ class Rpm(Manager):
         }
 
     def _priorities(self):
-        """Return the priorities of the repositories by their ids and names; the lowest wins"""
         found = {}
         for ident, values in (self.salt["pkg.list_repos"]() or {}).items():
             try:
@@ -173,57 +171,44 @@ class Rpm(Manager):
         return False
 
     def _locks(self):
-        """Return Salt's record, the locks that are ``there``, those of ``others`` and their ``names``"""
         file = self.file()
         stamp = (file.path, replace.stamp(file.path), replace.stamp(RECORD))
         known = self.context.get("package_state.locks")
         if known is None or known["stamp"] != stamp:
             there = file.read()
-            record = self._recorded(there)
+            record = self._recorded()
             own = {one for mine in record.values() for one in mine["locks"]}
             others = [lock for lock in there if lock.id not in own]
             known = {
                 "stamp": stamp,
                 "record": record,
-                "there": there,
                 "others": others,
-                "names": {lock.name for lock in others},
+                "names": [lock.name for lock in others],
             }
             self.context["package_state.locks"] = known
         return known
 
-    def _recorded(self, locks):
-        """Return what Salt has written down of its locks"""
+    def _recorded(self):
         try:
             with salt.utils.files.fopen(RECORD) as handle:
-                found = json.load(handle)
+                return json.load(handle)
         except FileNotFoundError:
             return {}
         except ValueError as exc:
             raise PackageStateError(
                 f"{RECORD} is broken; delete it, and release old locks by hand."
             ) from exc
-        # before 1.1 there was the version only
-        for key, there in found.items():
-            if not isinstance(there, dict):
-                mine = [one.id for one in locks if one.name == self.alias(key)]
-                found[key] = {"version": there, "locks": mine, "scope": ""}
-        return found
 
     def _record(self):
         """Return the locks that Salt has set: ``version``, ``locks`` and ``scope`` by key"""
         return self._locks()["record"]
 
     def held(self, key):
-        return not self._locks()["names"].isdisjoint(self._called(key))
+        called = {key.partition(":")[0], self.alias(key)}
+        return any(fnmatch.filter(called, name) for name in self._locks()["names"])
 
     def locked(self, key):
-        known = self._locks()
-        there = {lock.name for lock in known["there"]}
-        return key in known["record"] or not there.isdisjoint(self._called(key))
-
-    def _called(self, key):
-        return key.partition(":")[0], self.alias(key)
+        return key in self._record() or self.held(key)
 
     def everything(self):
         self.forget()
@@ -234,9 +219,9 @@ class Rpm(Manager):
         return keys
 
     def _wanted(self, items, coming=()):
-        """Return the record of the locks as they should be"""
         record, found = self._record(), {}
         named = {item.key for item in items}
+        theirs = {lock.id for lock in self._locks()["others"]}
         for key, there in record.items():
             stays = self.stays(key, there["scope"])
             if key not in named and stays:
@@ -253,15 +238,16 @@ class Rpm(Manager):
                 if item.key in record and item.key not in coming:
                     found[item.key] = record[item.key]
                 continue
-            # somebody else's lock does as well, and stays theirs
-            if not self.held(item.key):
-                idents = self._idents(item, decision)
-                if item.wanted in ABSENT and item.condition:
-                    # a version that no repository has now may come back
-                    idents += self._gone(item, set(idents))
+            idents = self._idents(item, decision)
+            if item.wanted in ABSENT and item.condition:
+                # a version that no repository has now may come back
+                idents += self._gone(item, set(idents))
+            # the same lock of somebody else does as well, and stays theirs
+            mine = [one for one in idents if one not in theirs]
+            if mine or not idents:
                 found[item.key] = {
                     "version": "" if item.wanted in ABSENT else decision.version,
-                    "locks": idents,
+                    "locks": mine,
                     "scope": self.scope,
                 }
         return found
@@ -332,7 +318,6 @@ class Rpm(Manager):
         ]
 
     def recover(self, notes, check):
-        """Erase :meth:`leftovers`"""
         old = self.leftovers(notes)
         if old:
             answer = self.act("rpm", "--erase", "--nodeps", *old)
@@ -346,12 +331,10 @@ class Rpm(Manager):
 
 
 def _bare(version):
-    """Return a version without the epoch 0, which nobody writes"""
     return version[2:] if version.startswith("0:") else version
 
 
 def settings(path, name, usual):
-    """Return a value of the section ``main`` of a configuration, or what is usual"""
     try:
         with salt.utils.files.fopen(path) as handle:
             lines = handle.read().splitlines()

@@ -45,8 +45,6 @@ _PARTS = ("to-install", "to-upgrade", "to-downgrade", "to-reinstall", "to-change
 
 
 class Zypper(Rpm):
-    """zypper"""
-
     name = versions.ZYPPER
     setting = f"locksfile.path in {CONF}"
 
@@ -150,7 +148,6 @@ class Zypper(Rpm):
         return words + [f"!{self.alias(key)}" for key in more if key not in named]
 
     def _install(self, steps, items, dry, more=()):
-        """Ask zypper to change packages, or what it would do"""
         idents = self._during(steps, items)
         with self.file().instead(CONF, self._locks()["others"], idents) as env:
             options = ["--dry-run"] if dry else []
@@ -172,7 +169,6 @@ class Zypper(Rpm):
         return [key for key in self._parts(answer, "to-remove") if key not in coming]
 
     def _parts(self, answer, *names):
-        """Return the keys that are named in parts of an answer"""
         found = set()
         for name in names:
             for part in re.findall(

@@ -1,14 +1,15 @@
-"""Changes of states: their entries, their assignments, their names."""
+"""Changes of states: their entries, the versions that these permit, their assignments, their names."""
 
 import fnmatch
 
 import saltext.package_states.compile.files as files
+import saltext.package_states.model.condition as conditions
 import saltext.package_states.model.item as items
 import saltext.package_states.model.names as names
 import saltext.package_states.model.version as versions
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
-from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.store import offers, refresh
 
 #: what people call the kinds of assignments who come from elsewhere
@@ -29,18 +30,23 @@ def listed(value, kind):
     return value
 
 
+def check_entries(where, entries, keys):
+    """Return the keys of packages that somebody names, or raise that a state has no such entry"""
+    for key in keys:
+        if key not in entries:
+            raise PackageStateError(
+                f"{where.name} has no entry {key}; see package_states.show {where.name}."
+            )
+    return keys
+
+
 def put(service, name, package, wanted, version, save):
     """Say what is wanted of packages: names, or a list of dictionaries with ``package``, ``wanted`` and
     maybe ``version``; None makes an empty state
     """
     names.state(name)
     if isinstance(package, list) and all(isinstance(one, dict) for one in package):
-        entries = [
-            items.from_dict(
-                {key: one[key] for key in one if one[key] not in (None, "")}
-            )
-            for one in package
-        ]
+        entries = [items.from_dict(one) for one in package]
     elif package is None:
         entries = []
     else:
@@ -48,32 +54,33 @@ def put(service, name, package, wanted, version, save):
             items.make(one, wanted, version) for one in listed(package, "package")
         ]
     items.ordered(entries)
-    unknown = []
+    told = {}
 
     def change(where, current, connection):
         if package is None and current.items:
             raise InvalidInput(f"{name} is there; say which of its packages to set.")
-        minions = Fleet(service.opts, connection).affected(where)
-        unknown.extend(offers.unknown(connection, minions, entries))
+        fleet = Fleet(service.opts, connection)
+        minions = fleet.affected(where) or fleet.minions()
+        if not (where.own or fleet.assigned(where)):
+            new = "" if current.number else "a new state, "
+            told["hint"] = f"{name} is {new}assigned to nothing."
+        unknown = offers.unknown(connection, minions, entries)
+        if unknown:
+            told["unknown"] = unknown
         return [*{**keyed(current.items), **keyed(entries)}.values()]
 
-    found = service.save(name, change, save)
-    return {**found, "unknown": unknown} if unknown else found
+    return {**service.save(name, change, save, again=package is None), **told}
 
 
 def take(service, name, package, save):
-    """Take packages out of a state"""
     gone = listed(package, "package")
     for one in gone:
         names.split(one)
 
     def change(where, current, _):
         left = keyed(current.items)
-        for one in gone:
-            if left.pop(one, None) is None:
-                raise NotThere(
-                    f"{where.name} has no entry {one}; see package_states.show {where.name}."
-                )
+        for one in check_entries(where, left, gone):
+            left.pop(one, None)
         return [*left.values()]
 
     return service.save(name, change, save, create=False)
@@ -87,7 +94,8 @@ def delete(service, name, save):
         current = store.check(connection, where, save.seen)
         told, assigned = {"state": name, "unassigned": []}, fleet.assigned(where)
         if current.items or assigned or not current.number:
-            store.save(connection, where, current, (), save)
+            why = f"deleted: {save.comment}" if save.comment else "deleted"
+            store.save(connection, where, current, (), save._replace(comment=why))
         for entry in assigned:
             store.unassign(connection, where, entry.level, entry.value, save)
             told["unassigned"].append(f"{entry.level} {entry.target}")
@@ -97,7 +105,6 @@ def delete(service, name, save):
 
 
 def rename(service, name, new, save):
-    """Give a state that is no minion's own another name"""
     names.state(new)
 
     def change(connection, fleet):
@@ -130,27 +137,33 @@ def restore(service, name, revision, day, save):
         else:
             old = store.revision(connection, where, revision)
     comment = save.comment or f"revision {old.number} is restored"
-    save, assigned = save._replace(comment=comment), []
+    save, told = save._replace(comment=comment), {}
 
     def change(where, current, connection):
-        # what was deleted, in one transaction, lost its assignments as well
-        before, gone = {}, bool(old.items and not current.items)
-        registry = Fleet(service.opts, connection).registry
-        there = {(one[0], *one[2:4]) for one in store.assignments(connection)}
-        for *_, kind, target, priority, _, _, when in store.changes(
-            connection, [where.id] if gone else []
-        ):
-            if priority is not None:
-                before[kind, target] = priority
-            elif when == current.created and (kind, target) in before:
-                label, again = registry.label(kind, target), before[kind, target]
-                if label and (where.id, kind, target) not in there:
+        if old.items and not current.items:
+            fleet = Fleet(service.opts, connection)
+            there = {(entry.level, entry.value) for entry in fleet.assigned(where)}
+            lost = _lost(store.changes(connection, [where.id]), current.created)
+            for kind, target in sorted(lost.keys() - there):
+                word = "assigned" if fleet.is_there(kind, target) else "gone"
+                if word == "assigned":
+                    again = lost[kind, target]
                     store.assign(connection, where, kind, target, again, save)
-                    assigned.append(f"{kind} {label}")
+                told.setdefault(word, []).append(f"{kind} {fleet.label(kind, target)}")
         return old.items
 
-    found = service.save(name, change, save, parent=old.number)
-    return {**found, "assigned": assigned} if assigned else found
+    return {**service.save(name, change, save, parent=old.number), **told}
+
+
+def _lost(changes, when):
+    """Return the assignments that a state lost in one transaction, priorities by kind and target"""
+    before, lost = {}, {}
+    for *_, kind, target, priority, _, _, created in changes:
+        if priority is not None:
+            before[kind, target] = priority
+        elif created == when and (kind, target) in before:
+            lost[kind, target] = before[kind, target]
+    return lost
 
 
 def installed(service, minion, name, packages, save):
@@ -171,7 +184,7 @@ def installed(service, minion, name, packages, save):
             newest = versions.newest(found.platform, package["versions"])
             entries.append(items.make(key, wanted, f"={newest}"))
     if not entries:
-        raise NotThere(
+        raise PackageStateError(
             f"{minion} has no packages like {packages}; run package_states.refresh {minion}."
         )
 
@@ -191,7 +204,7 @@ def assign(service, name, kind, target, priority, save, away=False):
     targets = [str(target)] if kind == "grains" else listed(target, "target")
 
     def change(connection, fleet):
-        found = [store.state(connection, one) for one in states]
+        found, values = [store.state(connection, one) for one in states], set()
         for where in found:
             if where.own:
                 raise InvalidInput(
@@ -204,6 +217,7 @@ def assign(service, name, kind, target, priority, save, away=False):
                     store.unassign(connection, where, kind, value, save)
                     continue
                 value = fleet.registry.target(kind, one)
+                values.add((kind, value))
                 there = {(old.level, old.value): old for old in fleet.assigned(where)}
                 old = there.get((kind, value))
                 chosen = priority
@@ -213,11 +227,18 @@ def assign(service, name, kind, target, priority, save, away=False):
         told = {"state": ", ".join(states), kind: ", ".join(targets)}
         newest = store.newest(connection, [where.id for where in found])
         after, unknown = Fleet(service.opts, connection, fleet), set()
+        asked = [one for one in after.assigned(found[0]) if one[2:4] in values]
         for where in found:
             minions, entries = after.affected(where), newest[where.id].items
             unknown.update(offers.unknown(connection, minions, entries))
         if unknown and not away:
             told["unknown"] = sorted(unknown)
+        if not away and not any(
+            after.applies(one, minion)
+            for minion in after.minions().values()
+            for one in asked
+        ):
+            told["hint"] = f"{kind} {', '.join(targets)} matches no minion by now."
         return told, {where: newest[where.id] for where in found}
 
     return service.alter(change, save.dry_run)
@@ -231,8 +252,98 @@ def _assigned(fleet, where, kind, target):
         if entry.level == kind and target in (entry.value, entry.target)
     ]
     if len(found) != 1:
-        raise NotThere(
+        raise PackageStateError(
             f"{where.name} is not assigned to {kind} {target}; see package_states.show"
             f" {where.name}."
         )
     return found[0]
+
+
+def upgrade(service, name, package, save):
+    """Ask for the newest versions that all minions can get and the entries permit
+
+    Returns what is saved, with the ``silent`` minions, and under ``not_shared`` why entries stay as
+    they are, by package; an error if that is so with one that is named.
+    """
+    chosen = None if package == "*" else listed(package, "package")
+    for one in chosen or ():
+        names.split(one)
+    missed, frozen = {}, []
+    # before anybody else has to wait until this is saved
+    keys, told, silent = _versions(service.opts, name, chosen)
+
+    def change(where, current, _):
+        entries = keyed(current.items)
+        for key in check_entries(where, entries, chosen or [*entries]):
+            if entries[key].wanted == items.INSTALLED and key in keys:
+                frozen.append(key)
+                entries[key] = _upgraded(entries[key], told, missed)
+        if chosen and missed:
+            raise PackageStateError(" ".join(missed.values()))
+        return [*entries.values()]
+
+    comment = save.comment or f"upgrade of {', '.join(chosen or ['all'])}"
+    found = service.save(name, change, save._replace(comment=comment), create=False)
+    if not (found["changes"] or missed):
+        found["hint"] = "No minion was offered a newer version that the entries permit."
+    if not (found["changes"] or frozen):
+        found["hint"] = "None of them is installed; present and latest follow updates."
+    return {**found, "silent": silent, "not_shared": missed}
+
+
+def _versions(opts, name, chosen):
+    """Return the packages that may be upgraded, the platform and the versions of these that minions of a
+    state told of (once for all that have the same repositories), and the minions that never told
+    """
+    with store.reading(opts) as connection:
+        where = store.state(connection, name)
+        entries = store.revision(connection, where).items
+        keys = chosen or [one.key for one in entries if one.wanted == items.INSTALLED]
+        minions = Fleet(opts, connection).affected(where)
+        sent = store.platforms(connection, minions)
+        digests, there = offers.versions(connection, [*sent], keys)
+        same, told = {}, []
+        for one, platform in sent.items():
+            same.setdefault((platform, digests.get(one, frozenset())), []).append(one)
+        for (platform, some), ids in same.items():
+            known = offers.merged(there, some)
+            told.append((platform, known))
+            left = [key for key in keys if key not in known]
+            # an orphan, or what a minion of before told
+            lists = store.packages(connection, ids, left) if left else {}
+            for mine in lists.values():
+                here = {
+                    key: mine[key].get("available", ()) for key in left if key in mine
+                }
+                told.append((platform, here))
+    if not told:
+        raise PackageStateError(
+            "No minion of the state has told which versions there are; run package_states.refresh"
+            " for them."
+        )
+    return keys, told, sorted(minions.keys() - sent.keys())
+
+
+def _upgraded(entry, told, missed):
+    """Return an entry that asks for the newest version, with the same policy"""
+    # it decides on the order of versions
+    platform = told[0][0]
+    exact = len(entry.condition) == 1 and entry.condition[0][0] == "="
+    exact = exact and not conditions.is_glob(entry.condition[0][1])
+    bounds = () if exact else entry.condition
+    some = [set(there[entry.key]) for _, there in told if entry.key in there]
+    common = set.intersection(*some) if some else set()
+    newest = versions.newest(
+        platform, (one for one in common if conditions.meets(platform, one, bounds))
+    )
+    if not newest and any(some):
+        missed[entry.key] = (
+            f"The minions of the state share no version of {entry.key} that is"
+            f" {conditions.show(bounds) or 'newer'}; make a state for each distribution."
+        )
+    current = entry.condition[0][1] if exact else entry.floor
+    if not newest or (current and versions.compare(platform, newest, current) <= 0):
+        return entry
+    if exact:
+        return items.make(entry.key, entry.wanted, f"={newest}")
+    return items.make(entry.key, entry.wanted, entry.version, newest)

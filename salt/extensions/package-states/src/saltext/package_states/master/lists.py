@@ -31,7 +31,12 @@ def take(opts, minion, answer):
     """Store what a minion answered to :func:`function`, see :func:`store`"""
     packages = answer["return"]
     if answer.get("retcode") or not isinstance(packages, dict):
-        raise PackageStateError(f"it returned {returns.problem(answer)}")
+        said = returns.problem(answer).rstrip(".")
+        own = ", and that it has saltext-package-states"
+        more = own if "package_states" in opts else ""
+        raise PackageStateError(
+            f"it returned {said}; see what {function(opts)} says there{more}."
+        )
     return store(opts, minion, packages)
 
 

@@ -1,19 +1,35 @@
-"""What minions have returned to a job of the master.
+"""What minions have returned to a job of the master, and the events of its bus, for engines.
 
-A minion may fire any event. The master writes a return into its job cache under the id of the
-minion whose token it has checked, so that is what is read here.
+A minion may fire any event with any tag and any data: it is a hint to look, and ends no engine. The
+master writes a return into its job cache under the id of the minion whose token it has checked.
 """
 
+import logging
+import sys
 import time
 
+import saltext.package_states.master.authors as authors
 import saltext.package_states.model.names as names
 from saltext.package_states.errors import PackageStateError
+
+import salt.utils.event
+
+log = logging.getLogger(__name__)
 
 # seconds until the job cache is read for the first time, and how much longer each time after
 FIRST = 0.5
 LONGER = 1.5
 # for so many times as long as the last reading took, nothing is read
 PART = 10
+# seconds until somebody at a terminal is told who is waited for, and how many are named
+PATIENCE = 5
+NAMED = 10
+# how many characters the id of a minion may have, as its key is a file
+LONGEST = 255
+# how many ids of events an engine keeps until it has looked
+HINTS = 100000
+# seconds between two looks at the clock when no event comes
+TICK = 0.5
 
 
 def read(client, jid):
@@ -76,10 +92,22 @@ class Job:
 
 def ask(client, minions, function, arg=(), timeout=60):
     """Yield the id and the answer, see :func:`read`, of each minion that is not silent"""
-    job = Job(client, minions, function, arg, timeout)
-    while not job.is_over():
-        time.sleep(max(0, job.due - time.monotonic()))
-        yield from job.look().items()
+    yield from collect([Job(client, minions, function, arg, timeout)])
+
+
+def collect(jobs):
+    """Yield what minions answer to several jobs at once, see :func:`ask`"""
+    quiet = authors.is_within() or not sys.stderr.isatty()
+    begin = time.monotonic()
+    while jobs := [job for job in jobs if not job.is_over()]:
+        time.sleep(max(0, min(job.due for job in jobs) - time.monotonic()))
+        for job in jobs:
+            yield from job.look().items()
+        left = sorted(one for job in jobs for one in job.asked)
+        if left and not quiet and time.monotonic() - begin >= PATIENCE:
+            quiet = True
+            more = f" and {len(left) - NAMED} more" if left[NAMED:] else ""
+            sys.stderr.write(f"Waiting for {', '.join(left[:NAMED])}{more}\n")
 
 
 def problem(answer):
@@ -87,3 +115,32 @@ def problem(answer):
     said = answer["return"]
     # what is no text may be large, and deep
     return names.line(said[:200]) if isinstance(said, str) else type(said).__name__
+
+
+def event(bus, wait):
+    """Return the tag and the data of the next event, a text and a dictionary, or None"""
+    try:
+        found = bus.get_event(wait=wait, full=True, auto_reconnect=True)
+    except ValueError as exc:
+        # Salt takes each tag for text
+        log.debug("An event can't be read: %s", exc)
+        return None
+    if not found or not isinstance(found.get("tag"), str):
+        return None
+    data = found.get("data")
+    return found["tag"], data if isinstance(data, dict) else {}
+
+
+def serve(opts, event_came, tick):
+    """Give the tag, the data and the time of events to an engine, and let it do what is due at a time,
+    until the master ends
+    """
+    with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=True) as bus:
+        looked = 0
+        while True:
+            found, now = event(bus, TICK), time.monotonic()
+            if found:
+                event_came(*found, now)
+            if not found or now - looked >= TICK:
+                tick(now)
+                looked = time.monotonic()

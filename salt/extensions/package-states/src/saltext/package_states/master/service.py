@@ -5,12 +5,13 @@ written once it is committed: if that fails, ``package_states.refresh`` makes up
 """
 
 import saltext.package_states.compile.sweep as sweeps
-import saltext.package_states.store.standing as standing
+import saltext.package_states.status.page as pages
+import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile import files, sls
 from saltext.package_states.compile.compiler import Compiler, contents
 from saltext.package_states.compile.fleet import Fleet
-from saltext.package_states.errors import Conflict
+from saltext.package_states.errors import Conflict, PackageStateError
 from saltext.package_states.model import item, platforms, resolver
 
 # so many states are looked at one by one
@@ -18,20 +19,25 @@ FEW = 10
 
 
 class Service:
-    """The package states of a master"""
-
     def __init__(self, opts):
         self.opts = opts
         self.compiler = Compiler(opts)
 
-    def save(self, name, change, save, create=True, parent=None):
+    def save(self, name, change, save, create=True, parent=None, again=False):
         """Save a state with the entries that ``change`` returns, for the state, its newest revision and a
-        connection
+        connection; ``again`` lets it have a name that another one had before
         """
 
         def alter(connection, fleet):
             if create and not store.find(connection, name):
-                store.create(connection, name, name in fleet.minions([name]))
+                own = name in fleet.minions([name])
+                new = None if own or again else store.renamed(connection, name)
+                if new:
+                    raise PackageStateError(
+                        f"{name} is {new} now; say {new}, or make another {name} first, with"
+                        f" package_states.set {name}."
+                    )
+                store.create(connection, name, own)
             where = store.state(connection, name)
             current = store.check(connection, where, save.seen)
             items = item.ordered(change(where, current, connection))
@@ -92,9 +98,16 @@ class Service:
             for where in states:
                 if where.name not in new.own:
                     texts[files.alone(where.name)] = self.compiler.alone(new, where)
-            standing.drop(connection, touched)
+            refresh.drop(connection, touched)
         result = {**told, "minions": sorted(touched)}
-        return {**result, "dry_run": True} if dry_run else {**result, "files": written}
+        if not dry_run:
+            counts = {"minions": len(touched), "files": len(written)}
+            others = sorted({*written} - {*touched})
+            return {**result, "counts": counts, "files": others}
+        some = {name: minions[name] for name in touched}
+        most = pages.SHOWN if dry_run is True else dry_run
+        due = pages.due(self.opts, new, some, before, after, most)
+        return {**result, **due, "dry_run": True}
 
     def sweep(self, ids=None):
         return sweeps.sweep(self.opts, self.compiler, ids)

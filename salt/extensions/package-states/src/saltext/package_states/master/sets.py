@@ -1,14 +1,20 @@
 """The whole set of a site: read out of the database, and brought into it; see :mod:`.document`."""
 
+import contextlib
+import os
 from typing import NamedTuple
 
 import saltext.package_states.master.document as documents
-import saltext.package_states.master.transfer as transfer
+import saltext.package_states.minion.replace as replace
 import saltext.package_states.model.item as items
+import saltext.package_states.model.names as names
+import saltext.package_states.store.offers as offers
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
-from saltext.package_states.errors import InvalidInput, Outdated, PackageStateError
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.model import platforms, resolver
+
+import salt.utils.files
 
 
 def export(opts, path=None, name=None):
@@ -21,12 +27,11 @@ def export(opts, path=None, name=None):
     text = documents.dump(states)
     if path is None:
         return text
-    transfer.write(path, text)
+    write(path, text)
     return {"path": path, "states": len(states)}
 
 
 def _states(connection, fleet):
-    """Return the set that there is, an ``Entry`` by name"""
     known = store.states(connection)
     newest = store.newest(connection, [where.id for where in known])
     found = {}
@@ -54,7 +59,7 @@ def apply(service, text, save, prune=False, seen=None):
     """Bring a set into the database, in one transaction, and return what is different, by state
 
     :param bool prune: also empty and unassign the states that the text does not have
-    :param str seen: what was exported before; :class:`Outdated` if others changed that since
+    :param str seen: what was exported before; an error if others changed that since
     """
     wanted = documents.load(text)
     before = None if seen is None else documents.load(seen)
@@ -90,29 +95,26 @@ def _check(before, now, wanted, prune):
                 break
     if since:
         some = ", ".join(since[:10]) + (" and more" if since[10:] else "")
-        raise Outdated(
+        raise PackageStateError(
             f"Somebody changed {some} since; see package_states.history, export again, and bring"
             " your changes into that."
         )
 
 
 class _Change(NamedTuple):
-    """The way from the set that there is to another one"""
-
     service: object
     connection: object
     fleet: Fleet
     save: store.Save
 
     def do(self, wanted, prune):
-        """Do it, and return what :meth:`Service.alter` wants"""
         entries = dict(wanted)
         known = {where.name: where for where in store.states(self.connection)}
         if prune:
             for name, where in known.items():
                 nothing = documents.Entry((), None if where.own else ())
                 entries.setdefault(name, nothing)
-        minions, named, states = self.fleet.minions(entries), {}, {}
+        minions, named, states, new = self.fleet.minions(entries), {}, {}, []
         for name in sorted(entries):
             where = known.get(name)
             told = {} if where else {"new": True}
@@ -127,10 +129,15 @@ class _Change(NamedTuple):
                 raise type(exc)(f"state {name}: {exc}") from exc
             if told:
                 states[name] = told
-        return {"states": states}, named
+            if "changes" in told:
+                new += {*entries[name].packages} - {*named[where].items}
+        unknown = offers.unknown(self.connection, self.fleet.minions(), new)
+        result = {"states": states}
+        if unknown:
+            result["unknown"] = sorted(set(unknown))
+        return result, named
 
     def _contents(self, where, current, entry, told):
-        """Save a revision if the entries are others than those of the newest one"""
         if entry.packages is None or entry.packages == current.items:
             return
         platforms.guard(entry.packages, self.service.compiler.protected)
@@ -162,3 +169,42 @@ class _Change(NamedTuple):
         for (kind, value), old in left.items():
             told.setdefault("unassigned", []).append(f"{kind} {old.target}")
             store.unassign(self.connection, where, kind, value, self.save)
+
+
+def read(path):
+    with _told(path, "read"), salt.utils.files.fopen(path, encoding="utf-8") as handle:
+        # a device has no end; whoever reads the text says that it is too long
+        return handle.read(documents.MOST + 1)
+
+
+def write(path, text):
+    """Write a file, which may be a pipe or a device; what a file had stays if that fails"""
+    with _told(path, "written"):
+        if os.path.islink(path) and os.lstat(path).st_uid not in (0, os.geteuid()):
+            raise InvalidInput(
+                f"{names.shown(path)} is a link of another user; give the path of a file of your own."
+            )
+        if os.path.exists(path) and not os.path.isfile(path):
+            opened = salt.utils.files.fopen(path, "w", encoding="utf-8")
+        else:
+            place = os.path.realpath(path)
+            mode = os.stat(place).st_mode & 0o777 if os.path.exists(place) else 0o600
+            opened = replace.replaced(place, mode)
+        with opened as handle:
+            handle.write(text)
+
+
+@contextlib.contextmanager
+def _told(path, can):
+    if not isinstance(path, str):
+        raise InvalidInput(
+            f"{names.shown(path)} is no path; give that of a file of the master."
+        )
+    try:
+        yield
+    except (OSError, ValueError) as exc:
+        why = getattr(exc, "strerror", None) or "it is not what can be opened"
+        raise InvalidInput(
+            f"{names.shown(path)} can't be {can}: {why}; give the path of a file of the"
+            " master."
+        ) from exc

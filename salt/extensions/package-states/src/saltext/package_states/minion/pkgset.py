@@ -20,10 +20,7 @@ except ImportError:  # Windows
 
 try:
     from salt.utils.pkgset import own_change  # pylint: disable=unused-import
-
-    TELLS = True
 except ImportError:
-    TELLS = False
 
     @contextlib.contextmanager
     def own_change(opts, path="", changes=True):

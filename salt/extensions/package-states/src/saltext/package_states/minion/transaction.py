@@ -5,10 +5,10 @@ refuses, and what would take along a package that is wanted or protected, is lef
 reason; the rest is one call of the package manager.
 """
 
+import re
 from typing import NamedTuple
 
 from saltext.package_states.managers.base import Step
-from saltext.package_states.minion.choice import Choice
 from saltext.package_states.model import condition, platforms
 from saltext.package_states.model.decision import (
     IMPOSSIBLE,
@@ -23,11 +23,11 @@ from saltext.package_states.model.item import ABSENT, PURGED, UNMANAGED
 ROUNDS = 3
 # removals whose own losses are asked for one by one
 ALONE = 20
+# how often the solver is asked at most, which takes half a second
+MOST = 64
 
 
 class Plan(NamedTuple):
-    """What is to be done"""
-
     items: tuple  # all items
     decisions: dict  # what is to be done for each item, by key
     steps: tuple  # those that can be done, a tuple
@@ -38,7 +38,6 @@ class Plan(NamedTuple):
 
 
 def plan(manager, items, protected=platforms.PROTECTED):
-    """Return what is to be done, without doing it"""
     items = tuple(items)
     manager.fetch([item.key for item in items])
     decisions = {item.key: _decide(manager, item) for item in items}
@@ -140,7 +139,6 @@ def _step(manager, item, decision):
 
 
 def _problem(manager, steps, found, wanted, protected):
-    """Return why steps can't be done, or an empty string"""
     if found.problem:
         return found.problem
     precious = [
@@ -188,8 +186,6 @@ def _also(steps, solve):
 
 
 class Outcome(NamedTuple):
-    """What became of a plan"""
-
     # what is still to be done for each item, by key: nothing where all went well
     decisions: dict
     # all packages whose version changed, a dictionary of the key to ``old`` and ``new``
@@ -231,3 +227,67 @@ def run(manager, made):
             changes[step.key] = {"old": "configuration", "new": ""}
     wrong = any(decisions[step.key].action != NOTHING for step in made.steps)
     return Outcome(decisions, changes, said if wrong else "")
+
+
+class Choice:
+    """The largest part of a transaction that is possible: ``check`` returns why steps are not
+
+    What a solver names in its refusal is left out first; if that is not it, halves are tried. Packages
+    that need each other and were parted by that are tried together again at the end.
+    """
+
+    def __init__(self, check):
+        self._check = check
+        self._known = {}
+
+    def problem(self, steps):
+        """Return why steps can't be done together, or an empty string"""
+        key = frozenset(step.key for step in steps)
+        if not key:
+            return ""
+        if key not in self._known:
+            if len(self._known) >= MOST:
+                return "the package manager was asked too often what can be done"
+            self._known[key] = self._check(steps)
+        return self._known[key]
+
+    def made(self, steps):
+        """Return the steps that can be done, a list, and why each other one can't, by key"""
+        problem = self.problem(steps)
+        if not problem:
+            return list(steps), {}
+        named = [step for step in steps if _names(problem, step.key)]
+        others = [step for step in steps if step not in named]
+        if not named or not others or self.problem(others):
+            named, others = steps, []
+        chosen = others + self._halves(others, named)
+        left = [step for step in steps if step not in chosen]
+        chosen, left = self._together(chosen, left)
+        order = {step.key: number for number, step in enumerate(steps)}
+        chosen.sort(key=lambda step: order[step.key])
+        return chosen, {
+            step.key: self.problem([*chosen, step]) or problem for step in left
+        }
+
+    def _halves(self, chosen, steps):
+        if not steps:
+            return []
+        if not self.problem([*chosen, *steps]):
+            return list(steps)
+        if len(steps) == 1:
+            return []
+        half = len(steps) // 2
+        first = self._halves(chosen, steps[:half])
+        return first + self._halves([*chosen, *first], steps[half:])
+
+    def _together(self, chosen, left):
+        for one in left if len(left) > 1 else ():
+            others = [step for step in left if step != one]
+            if not self.problem([*chosen, *others]):
+                return [*chosen, *others], [one]
+        return chosen, left
+
+
+def _names(text, key):
+    name = re.escape(key.partition(":")[0])
+    return bool(re.search(rf"(?<![\w.+-]){name}(?![\w+])(?!-[A-Za-z])", text))

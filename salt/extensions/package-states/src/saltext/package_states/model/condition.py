@@ -27,7 +27,6 @@ MOST = 16
 
 
 def is_glob(version):
-    """Return whether a version of a condition has wildcards"""
     return "*" in version or "?" in version
 
 
@@ -93,7 +92,6 @@ def show(parts):
 
 
 def meets(manager, version, parts):
-    """Return whether a version fulfils all parts of a condition"""
     for operator, wanted in parts:
         if is_glob(wanted):
             if _like(version, wanted) != (operator == "="):
@@ -104,7 +102,6 @@ def meets(manager, version, parts):
 
 
 def _like(version, pattern):
-    """Return whether a version is like a pattern, with or without its epoch"""
     if fnmatch.fnmatchcase(version, pattern):
         return True
     return ":" not in pattern and fnmatch.fnmatchcase(

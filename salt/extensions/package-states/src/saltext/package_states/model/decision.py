@@ -31,11 +31,18 @@ class Facts(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What is to be done"""
-
     action: str  # one of ``nothing``, ``install``, ``remove`` and ``impossible``
     version: str = ""  # the one to install; for ``nothing``, the one that is right
     reason: str = ""  # why not, or why, for people
+
+
+def word(manager, decision, installed):
+    """Return what is done with what is installed, for people"""
+    there = versions.newest(manager, installed)
+    if decision.action != INSTALL or not there:
+        return decision.action
+    order = versions.compare(manager, decision.version, there)
+    return ("reinstall", "upgrade", "downgrade")[order]
 
 
 def decide(item, facts):

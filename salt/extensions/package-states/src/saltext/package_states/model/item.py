@@ -1,16 +1,6 @@
 """A package and what is wanted of it.
 
-What may be wanted, and what each locks:
-
-===========  ==============================================================
-unmanaged    nothing; with it, a state releases what a lower one says
-present      any version or one that meets a condition; updates are welcome
-installed    any version or one that meets a condition; then it stays
-latest       the newest that the repositories have
-removed      not there, or not in the versions of a condition; stays away
-purged       as removed, and its configuration goes too
-kept         what is there stays as it is: for orphans
-===========  ==============================================================
+The page of commands says what each word wants and locks.
 """
 
 import hashlib
@@ -41,8 +31,6 @@ FIELDS = frozenset({"package", "wanted", "version", "floor"})
 
 
 class Item(NamedTuple):
-    """A package and what is wanted of it"""
-
     name: str  # the name of the package
     architecture: str  # its architecture, or an empty string for that of the minion
     wanted: str  # one of WANTED
@@ -64,16 +52,13 @@ class Item(NamedTuple):
 
     @property
     def version(self):
-        """The condition as text"""
         return condition.show(self.condition)
 
     @property
     def bounds(self):
-        """The condition together with the floor"""
         return (*self.condition, (">=", self.floor)) if self.floor else self.condition
 
     def to_dict(self):
-        """Return the item as plain data, without what is empty"""
         data = {"package": self.key, "wanted": self.wanted}
         if self.condition:
             data["version"] = self.version
@@ -83,7 +68,6 @@ class Item(NamedTuple):
 
 
 def make(package, wanted, version=None, floor=None):
-    """Return an item out of what somebody wrote"""
     name, architecture = names.split(package)
     if isinstance(wanted, str):
         wanted = WORDS.get(wanted, wanted)
@@ -126,7 +110,6 @@ def from_dict(data):
 
 
 def ordered(items):
-    """Return items as a tuple in their one order"""
     result = tuple(sorted(items, key=lambda item: (item.name, item.architecture)))
     for one, two in zip(result, result[1:]):
         if one[:2] == two[:2]:

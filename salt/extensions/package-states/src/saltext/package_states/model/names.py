@@ -55,7 +55,6 @@ def version(value):
 
 
 def split(value):
-    """Return the name and the architecture of ``name`` or ``name:architecture``"""
     if not isinstance(value, str):
         raise InvalidInput(f"{shown(value)} is no package name; use a string.")
     name, colon, arch = value.partition(":")
@@ -103,7 +102,6 @@ author = functools.partial(text, kind="author", most=256)
 
 
 def priority(value):
-    """Return the priority of an assignment, or None"""
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31 - 1
     ):

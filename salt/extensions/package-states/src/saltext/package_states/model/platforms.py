@@ -3,7 +3,7 @@
 import functools
 import re
 
-from saltext.package_states.errors import Protected
+from saltext.package_states.errors import PackageStateError
 from saltext.package_states.model.item import ABSENT, PURGED
 from saltext.package_states.model.version import APT, DNF, ZYPPER
 
@@ -115,7 +115,7 @@ def guard(items, protected=PROTECTED):
         item.key for item in items if item.wanted in ABSENT and item.name in protected
     ]
     if wrong:
-        raise Protected(
+        raise PackageStateError(
             f"{', '.join(wrong)} must not be removed; leave it installed, or say"
             " unmanaged."
         )

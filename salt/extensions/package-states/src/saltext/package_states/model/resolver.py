@@ -33,20 +33,16 @@ class Source(NamedTuple):
 
     @property
     def rank(self):
-        """What decides between two states"""
         return _RANK[self.level], self.priority
 
     @property
     def label(self):
-        """Where a verdict comes from, for people"""
         if self.level == OWN:
-            return f"own {self.state}"
+            return f"own {self.state}" if self.target else f"state {self.state}"
         return f"{self.level} {self.target}: {self.state}"
 
 
 class Verdict(NamedTuple):
-    """What is wanted of a package of a minion, and why"""
-
     item: Item  # the package, and what is wanted of it
     source: Source  # the state that decided
     overruled: tuple  # the other states that name the package, the highest rank first
@@ -108,5 +104,4 @@ def _conflict(item, source, against, other):
 
 
 def managed(verdicts):
-    """Return the verdicts that ask for anything"""
     return tuple(verdict for verdict in verdicts if verdict.item.wanted != UNMANAGED)

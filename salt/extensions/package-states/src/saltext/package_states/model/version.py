@@ -28,7 +28,6 @@ def _weight(mark):
 
 @functools.lru_cache(maxsize=16384)
 def _deb_part(text):
-    """Return the key of an upstream version or of a revision"""
     key = []
     for marks, digits in _RUNS.findall(text):
         if marks or digits:
@@ -75,13 +74,11 @@ def compare(manager, one, two):
 
 
 def newest(manager, versions):
-    """Return the newest of some versions, or an empty string if there is none"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     return max(versions, key=order, default="")
 
 
 def sort(manager, versions):
-    """Return versions as a list, the oldest first"""
     order = functools.cmp_to_key(functools.partial(compare, manager))
     # those that are equal, such as 1.0 and 1.00, have one order everywhere as well
     return sorted(sorted(set(versions)), key=order)

@@ -13,7 +13,7 @@ import saltext.package_states.minion.transaction as transaction
 import saltext.package_states.model.item as items
 from saltext.package_states.errors import PackageStateError
 from saltext.package_states.model import platforms, version
-from saltext.package_states.model.decision import NOTHING
+from saltext.package_states.model.decision import NOTHING, word
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,9 @@ def inventory():
     :return: a dictionary with ``platform``, ``packages`` and ``digest``, which changes with the
         installed versions and holds; and if the package manager can tell, ``repositories``, their
         names by the digests of what they have, and ``security``, newer versions that mend it.
+        ``held_by_others`` are the packages that somebody else holds or locks, if there are any.
 
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt web1 package_state.inventory
+    CLI Example: ``salt web1 package_state.inventory``
     """
     manager = _manager()
     packages = manager.inventory()
@@ -50,35 +47,29 @@ def inventory():
         "digest": _digest(packages),
         "packages": packages,
     }
-    try:
-        found["repositories"] = manager.digests()
-    except PackageStateError as exc:
-        # the master keeps what it knows of them
-        log.warning("What the repositories have is not known: %s", exc)
-    try:
-        security = manager.security()
-    except PackageStateError as exc:
-        log.warning("Security updates are not known: %s", exc)
-    else:
-        if security is not None:
-            found["security"] = security
+    others = [key for key in packages if manager.held(key)]
+    if others:
+        found["held_by_others"] = others
+    more = {"repositories": manager.digests, "security": manager.security}
+    for name, ask in more.items():
+        try:
+            told = ask()
+        except PackageStateError as exc:
+            log.warning("It is not known what to tell of %s: %s", name, exc)
+            continue
+        if told is not None:
+            found[name] = told
     return found
 
 
 def offers(*digests):
     """Return what some repositories of this minion have
 
-    digests
-        The digests of which :func:`inventory` told, all of them by default. A repository
-        that has changed since is left out.
-
+    :param digests: those of which :func:`inventory` told, all of them by default; a repository that
+        has changed since is left out
     :return: a list of ``digest``, ``name`` and ``packages``: the versions, the newest first
 
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt web1 package_state.offers
+    CLI Example: ``salt web1 package_state.offers``
     """
     manager = _manager()
     found = []
@@ -98,30 +89,36 @@ def _digest(packages):
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def plan(packages, protected=()):
+def _word(manager, made, key):
+    there = manager.installed().get(key, ())
+    return (
+        "refused"
+        if key in made.refused
+        else word(manager.name, made.decisions[key], there)
+    )
+
+
+def plan(packages, protected=(), left=()):
     """Return what would be done, without doing it
 
-    packages
-        A list of ``[name, wanted, version, floor]``, as in the state ``locks``.
+    ``packages`` are lists of ``[name, wanted, version, floor]``, as in the state ``locks``,
+    ``protected`` further names that must not be removed, and the locks of what is ``left`` stay, as
+    the master could not decide what is wanted of it.
 
-    protected
-        The names of further packages that must not be removed.
+    :return: by package for which anything is to be done, the ``action`` (``install``, ``upgrade``,
+        ``downgrade``, ``reinstall``, ``remove``, ``impossible``, ``refused``, or ``lock`` or
+        ``unlock``, if nothing else is), the ``version``, a ``reason``, and the packages that would
+        go too, ``also_removed``
 
-    :return: by package for which anything is to be done, the ``action``, the ``version``, a
-        ``reason``, and the packages that would go too, ``also_removed``
-
-    CLI Example:
-
-    .. code-block:: bash
-
-        salt web1 package_state.plan '[["nginx", "removed", "", ""]]'
+    CLI Example: ``salt web1 package_state.plan '[["nginx", "removed", "", ""]]'``
     """
     manager = _manager()
     entries = [items.make(*row) for row in packages]
+    manager.within(left=left)
     made = transaction.plan(manager, entries, {*platforms.PROTECTED, *protected})
-    return {
+    found = {
         key: {
-            "action": "refused" if key in made.refused else decision.action,
+            "action": _word(manager, made, key),
             "version": decision.version,
             "reason": made.refused.get(key, decision.reason),
             "also_removed": made.also.get(key, []),
@@ -129,3 +126,13 @@ def plan(packages, protected=()):
         for key, decision in made.decisions.items()
         if decision.action != NOTHING
     }
+    locks = manager.locks(entries, True, [step.key for step in made.steps])
+    for key, lock in locks.items():
+        words = {
+            "action": "lock" if lock["new"] else "unlock",
+            "version": "",
+            "reason": f"its lock is {lock['old'] or 'none'}, and would be {lock['new'] or 'none'}",
+            "also_removed": [],
+        }
+        found.setdefault(key, words)
+    return found

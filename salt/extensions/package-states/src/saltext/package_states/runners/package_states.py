@@ -2,35 +2,27 @@
 
 :depends: psycopg2
 
-A package state is a named, versioned list of packages, each with what is wanted of it: ``present``,
-``installed`` (which freezes the version), ``latest``, ``removed``, ``purged``, ``kept`` (for
-orphans) or ``unmanaged``. States are assigned to organizations, groups, grain matches and minions;
-the state with the name of a minion is that minion's own. What is saved is compiled to one SLS file
-for each minion. See :ref:`package-states`.
-
-The states are in PostgreSQL, in the schema ``package_states`` of the database of the option
-``postgres``, see :mod:`saltext.package_states.store.connection`.
-What minions, groups and organizations are is in :mod:`saltext.package_states.compile.registry`.
+A package state is a named, versioned list of packages, each with what is wanted of it. States are
+assigned to organizations, groups, grain matches and minions; the state with the name of a minion is
+that minion's own. What is saved is compiled to one SLS file for each minion. See
+:ref:`package-states`. The states are in PostgreSQL, see
+:mod:`saltext.package_states.store.connection`.
 
 What changes something takes ``author`` (for whom the user of the command, who is written down in
-any case, does it), ``comment`` (why) and ``dry_run`` (save nothing, return what would change). What
-changes entries takes ``revision`` as well, the one that you saw: an error if it is not the newest.
+any case, does it), ``comment`` (why) and ``dry_run`` (save nothing, return what would change; a
+number such as 500 shows so many minions, and packages of each). What changes entries takes
+``revision`` as well, the one that you saw: an error if it is not the newest.
 """
 
-import saltext.package_states.master.answers as answers
-import saltext.package_states.master.authors as authors
-import saltext.package_states.master.edit as edit
 import saltext.package_states.master.service as services
-import saltext.package_states.master.sets as sets
-import saltext.package_states.master.transfer as transfer
-import saltext.package_states.master.upgrades as upgrades
-import saltext.package_states.model.names as names
 import saltext.package_states.status.available as offered
 import saltext.package_states.status.page as pages
-import saltext.package_states.store.schema as schema
 import saltext.package_states.store.tables as store
 from saltext.package_states.errors import InvalidInput
+from saltext.package_states.master import answers, arguments, authors, edit, sets
+from saltext.package_states.model import names
 from saltext.package_states.status import owners, views
+from saltext.package_states.store import schema
 from saltext.package_states.store.connection import HAS_PSYCOPG2
 
 __func_alias__ = {"set_": "set", "import_": "import"}
@@ -68,15 +60,10 @@ def _save(author, comment, revision, dry_run):
 def setup(uyuni=False, dry_run=False):
     """Make the tables in the database, or bring them up to this version of the extension
 
-    To be called once, and again after each upgrade of the extension; what is there stays.
-    The role of the option ``postgres`` must be allowed to create a schema. Returns the names
-    of the steps that were ``applied``. With ``uyuni``, it makes the views of Uyuni's tables
-    too, for ``minions: database``. With ``dry_run``, it does nothing and returns the SQL.
+    Returns the names of the steps that were ``applied``. With ``uyuni``, it makes the views of
+    Uyuni's tables too, for ``minions: database``. With ``dry_run``, it only returns the SQL.
 
-    CLI Example::
-
-        salt-run package_states.setup
-        salt-run package_states.setup dry_run=True
+    CLI Example: ``salt-run package_states.setup``
     """
     if dry_run:
         return schema.script(bool(uyuni))
@@ -96,38 +83,33 @@ def set_(
 ):  # pylint: disable=too-many-arguments
     """Say what is wanted of packages, and save the state, which is made if there is none
 
-    name
-        The state. One that is the id of a minion is that minion's own.
-
     package
         ``name`` or ``name:architecture``, or several with commas between them, or a list of
         ``{"package": ..., "wanted": ..., "version": ...}``. Without it, nothing is set.
 
     wanted
         ``present``, ``installed``, ``latest``, ``removed``, ``purged``, ``kept`` or
-        ``unmanaged``; ``absent`` is ``removed``. Or ``upgrade``, of what is ``installed``
-        already (``'*'`` as the package for all of that): an exact version becomes the newest
-        one that every minion of the state can get, all others keep their condition and get
-        that version as their floor. Minions that never told what their repositories have are
-        returned as ``silent``.
+        ``unmanaged``. Or ``upgrade``, of what is ``installed`` already (``'*'`` as the package
+        for all of that): an exact version becomes the newest one that every minion of the state
+        can get, all others keep their condition and get that version as their floor. Minions
+        that never told what their repositories have are returned as ``silent``.
 
     version
-        What the version must fulfil, such as ``=1.10``, ``>=1.0,<2.0``, ``!=1.5`` or
-        ``1.*``; with ``removed`` and ``purged``, which versions must not be there.
+        What the version must fulfil, such as ``=1.10`` or ``>=1.0,<2.0``; with ``removed`` and
+        ``purged``, which versions must not be there: an installed one of these is removed, and
+        not replaced by another one.
 
     rename
         Give the state this name, and do nothing else.
 
-    Packages that no minion of the state can get in such a version, as far as they have told,
-    are returned as ``unknown``: they are saved all the same.
+    Packages of which no minion of the state has or can get such a version are returned as
+    ``unknown``, and saved all the same. A name that a state had before it was renamed makes no
+    new state by itself: ``set web`` alone, without a package, does.
 
     CLI Example::
 
         salt-run package_states.set web nginx installed '>=1.22,<2.0' comment='as tested'
-        salt-run package_states.set web vim,nano present
-        salt-run package_states.set web '[{"package": "vim", "wanted": "latest"}]'
         salt-run package_states.set web nginx upgrade
-        salt-run package_states.set web rename=front
     """
     save = _save(author, comment, revision, dry_run)
     if rename is not None:
@@ -137,7 +119,7 @@ def set_(
             raise InvalidInput(
                 "An upgrade takes no version; set the entry to installed with that version."
             )
-        return upgrades.upgrade(_service(), name, package, save)
+        return edit.upgrade(_service(), name, package, save)
     return edit.put(_service(), name, package, wanted, version, save)
 
 
@@ -153,16 +135,9 @@ def unset(
     """Take packages out of a state: they are not managed by it any more
 
     To release what a lower state says, set the package to ``unmanaged`` instead. With
-    ``delete`` the state itself is deleted: it asks for nothing, is assigned to nothing, and
-    is not shown any more. Its history stays, and :func:`restore` brings it back.
+    ``delete`` the state itself goes; its history stays, and :func:`restore` brings it back.
 
-    package
-        ``name`` or ``name:architecture``, or several with commas between them.
-
-    CLI Example::
-
-        salt-run package_states.unset web nginx
-        salt-run package_states.unset web delete=True
+    CLI Example: ``salt-run package_states.unset web nginx``
     """
     save = _save(author, comment, revision, dry_run)
     if delete:
@@ -182,18 +157,10 @@ def import_(
     """Take what is installed on a minion into a state, as it sent it last
 
     What a repository has becomes ``installed`` in its version, an orphan ``kept`` in
-    its version. Other entries of the state stay.
+    its version. Other entries of the state ``name`` stay, by default the minion's own one.
+    ``packages`` is a pattern of their names; ``*`` freezes all.
 
-    name
-        The state, by default the minion's own one. It is made if there is none.
-
-    packages
-        A pattern of their names, such as ``nginx*``; ``*`` freezes all.
-
-    CLI Example::
-
-        salt-run package_states.import web1 packages='nginx*'
-        salt-run package_states.import web1 web 'nginx*' dry_run=True
+    CLI Example: ``salt-run package_states.import web1 packages='nginx*'``
     """
     save = _save(author, comment, revision, dry_run)
     return edit.installed(_service(), minion, name, packages, save)
@@ -204,27 +171,13 @@ def assign(
 ):  # pylint: disable=too-many-arguments
     """Let states apply to an organization, a group, a grain match or a minion
 
-    name
-        The state, or several with commas between them.
+    ``name`` is a state, or several with commas between them. ``kind`` is ``organization``, ``group``,
+    ``grains`` or ``minion``, from low to high: the higher one wins. ``target`` is the name of a
+    nodegroup, ``all`` for the organization, the id of a minion, or several of them with commas
+    between; or a grain match such as ``os:Debian``. Among assignments of one kind, the higher
+    ``priority`` wins; by default it is 0, or stays what it was.
 
-    kind
-        ``organization`` (or ``org``), ``group`` (or ``nodegroup``), ``grains`` (or
-        ``grain``) or ``minion``, from low to high: the higher one wins.
-
-    target
-        The name of a nodegroup, ``all`` for the organization, the id of a minion, or several
-        of them with commas between; or a grain match such as ``os:Debian``. With
-        ``minions: database``, the name or id of a group or organization. Minions choose
-        their grains themselves.
-
-    priority
-        Among assignments of one kind, the higher one wins. By default it is 0, or stays
-        what it was.
-
-    CLI Example::
-
-        salt-run package_states.assign web group Webservers priority=10
-        salt-run package_states.assign web,base minion web1,web2
+    CLI Example: ``salt-run package_states.assign web group Webservers priority=10``
     """
     save = _save(author, comment, None, dry_run)
     return edit.assign(_service(), name, kind, target, names.priority(priority), save)
@@ -233,9 +186,7 @@ def assign(
 def unassign(name, kind, target, author=None, comment="", dry_run=False):
     """Undo :func:`assign`
 
-    CLI Example::
-
-        salt-run package_states.unassign web group Webservers
+    CLI Example: ``salt-run package_states.unassign web group Webservers``
     """
     save = _save(author, comment, None, dry_run)
     return edit.assign(_service(), name, kind, target, None, save, away=True)
@@ -247,11 +198,7 @@ def show(name=None, revision=None, against=None):
     Of a state, this is the newest ``revision`` or another one. ``against`` is one more, 0 for
     the empty state: the ``changes`` since that are returned too.
 
-    CLI Example::
-
-        salt-run package_states.show
-        salt-run package_states.show web
-        salt-run package_states.show web against=3
+    CLI Example: ``salt-run package_states.show web against=3``
     """
     if name is None:
         return views.states(__opts__)
@@ -263,32 +210,20 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
 
     Of a minion, this is without asking it: its packages as it sent them last, see
     :func:`refresh`. ``current`` says whether its file says what is wanted, ``held`` what is
-    held on it by others, and ``errors`` what can't be decided.
+    held or locked on it though no state asks for that, ``held_by_others`` what of this and of the
+    managed packages somebody else holds, ``unlocked`` what is right and not locked though a state asks
+    for that, and ``errors`` what can't be decided.
 
-    Of a fleet, the counts come first: how many minions are ``consistent`` or
+    Of a fleet, or a ``group``, the counts come first: how many minions are ``consistent`` or
     ``drifting``, how many are ``pending`` (what is wanted or installed has changed, and is
     not compared yet), ``silent`` (not heard for a week, or for ``silent_after`` seconds under
-    ``package_states``) or were ``never heard``. Then comes a page of them.
+    ``package_states``) or were ``never heard``. Then comes a ``page`` of at most ``size``.
 
-    minion
-        The id of the minion, all of them by default.
+    ``only`` are the minions of this verdict, such as ``drifting``, with a reason for each; or
+    ``security``, those that lack security updates; or ``held``, those with holds or locks that no
+    state asks for. ``table=False`` is data instead of a table for people.
 
-    table
-        False for data instead of a table for people.
-
-    group
-        The minions of this group only.
-
-    only
-        The minions of this verdict only, such as ``drifting``.
-
-    page, size
-        Which page, and how many minions it has, at most 10,000.
-
-    CLI Example::
-
-        salt-run package_states.status web1
-        salt-run package_states.status group=Webservers only=drifting
+    CLI Example: ``salt-run package_states.status group=Webservers only=drifting``
     """
     if minion is None:
         fleet = pages.page(__opts__, group, only, page, size)
@@ -299,56 +234,56 @@ def status(minion=None, table=True, group=None, only=None, page=1, size=100):
 def dry_run(minion=None, group=None):
     """Ask minions what a run would do, with the packages that would go too
 
-    The answer of one minion is returned as it is, those of a group, or of all minions, by
-    id, with the ``error`` of who can't.
+    The answer of one minion is returned as it is. Of a group, or of all minions, these are the
+    ``counts``, the answers of those that something is to change on, and the ``errors``, each
+    with the minions that could not answer.
 
-    CLI Example::
-
-        salt-run package_states.dry_run web1
-        salt-run package_states.dry_run group=Webservers
+    CLI Example: ``salt-run package_states.dry_run group=Webservers``
     """
     return answers.plan(_service(), minion, group)
 
 
-def where(package, page=1, size=100, lacking=False, minion=None):
+def where(
+    package, page=1, size=100, lacking=False, minion=None, version=None, group=None
+):
     """Return which minions have a package, of which it is wanted and why, and what keeps it
 
     What is installed is what they sent last; ``unknown`` says that the minion never sent its
     packages. ``held`` says that it holds or locks the package, and ``halted`` why the file
     of a minion stays as it is. With ``lacking=True``, the page has those without the package.
-    ``minion``, one or several with commas between them, or a list, leaves the others out.
+    ``minion``, one or several with commas between them, or a list, leaves the others out, and
+    so does ``version``, such as ``<2.0``: those without the package in such a version; and ``group``.
 
-    CLI Example::
-
-        salt-run package_states.where nginx
+    CLI Example: ``salt-run package_states.where nginx version='<1.22'``
     """
     only = None if minion is None else edit.listed(minion, "minion")
-    return owners.page(__opts__, package, page, size, lacking, only)
+    return owners.page(__opts__, package, page, size, lacking, only, version, group)
 
 
-def history(name):
-    """Return what became of a state, or of all that apply to a minion, the oldest first
+def history(name=None, size=100, author=None, day=None):
+    """Return what became of a state, or of all that apply or applied to a minion, the oldest first
 
-    CLI Example::
+    Without a name, it is the last ``size`` changes of all states, the newest first. ``author`` and
+    ``day``, such as ``2026-11-24``, leave out all others.
 
-        salt-run package_states.history web
+    CLI Example: ``salt-run package_states.history web``
     """
-    return views.history(__opts__, name)
+    return views.history(__opts__, name, size, author, day)
 
 
-def restore(name, revision=None, day=None, author=None, comment="", dry_run=False):
+def restore(
+    name, revision=None, day=None, author=None, comment="", seen=None, dry_run=False
+):  # pylint: disable=too-many-arguments
     """Save the entries of an old revision of a state as a new one
 
     It is that of a number, 0 for the empty state, or the newest one at the end of a ``day``
-    such as ``2026-11-24``, or at ``'2026-11-24 12:00'``. The files are the same as they were
-    then, byte for byte, if nothing else changed.
+    such as ``2026-11-24``, or at ``'2026-11-24 12:00'``. A deleted state is ``assigned`` again to
+    what it lost then, but to what is ``gone`` meanwhile. It is an error if ``seen`` is not the
+    newest revision any more.
 
-    CLI Example::
-
-        salt-run package_states.restore web 3
-        salt-run package_states.restore web day=2026-11-24
+    CLI Example: ``salt-run package_states.restore web day=2026-11-24``
     """
-    save = _save(author, comment, None, dry_run)
+    save = _save(author, comment, seen, dry_run)
     return edit.restore(_service(), name, revision, day, save)
 
 
@@ -357,9 +292,7 @@ def export(path=None, name=None):
 
     With ``path``, it is written to that file on the master.
 
-    CLI Example::
-
-        salt-run package_states.export /srv/git/packages.yaml
+    CLI Example: ``salt-run package_states.export /srv/git/packages.yaml``
     """
     return sets.export(__opts__, _path(path), name)
 
@@ -371,23 +304,16 @@ def load(
 
     All of it happens or nothing. What the text does not name stays; with ``prune``, those
     states are emptied and unassigned. The text is in a file on the master, ``path``, or
-    ``text`` itself.
+    ``text`` itself. ``seen`` is what :func:`export` said before the change, a file or the text: an
+    error if somebody changed one of the states since, which this would undo.
 
-    seen
-        What :func:`export` said before the change, a file on the master or the text: an error
-        if somebody changed one of the states since, which this would undo.
-
-    CLI Example::
-
-        salt-run package_states.load /srv/git/packages.yaml dry_run=True
-        salt-run package_states.load /srv/git/packages.yaml comment='as of 4f0c2a1'
-        salt-run package_states.load /root/new.yaml seen=/root/old.yaml
+    CLI Example: ``salt-run package_states.load /root/new.yaml seen=/root/old.yaml``
     """
     if text is None:
-        text = transfer.read(_path(path))
+        text = sets.read(_path(path))
     # a path has one line
     if seen is not None and "\n" not in str(seen):
-        seen = transfer.read(_path(seen))
+        seen = sets.read(_path(seen))
     save = _save(author, comment, None, dry_run)
     return sets.apply(_service(), text, save, bool(prune), seen)
 
@@ -399,24 +325,13 @@ def available(
 
     ``versions`` are those that all of the minions with this package ``manager`` can get,
     ``some`` those that only some of them can. A package of apt and one of dnf that have one
-    name are two. It is what the minions told when they were refreshed last.
+    name are two. It is what the minions told when they were refreshed last: one minion, those of
+    a group, or all. ``channel`` is the name of a repository.
 
-    search
-        A pattern of their names, such as ``nginx*``.
+    ``channels=True`` returns the repositories instead, with their packages, minions, ``contents`` (in
+    how many states minions have them), and how many of these are ``unknown``.
 
-    minion, group, channel
-        What this minion can get, those of this group, or what this repository has. Without
-        ``minion`` and ``group``, all minions count.
-
-    channels
-        Return the repositories instead: how many packages and minions they have, in how many
-        states minions have them (``contents``), and of how many of these nobody told yet what
-        is in them (``unknown``).
-
-    CLI Example::
-
-        salt-run package_states.available 'nginx*' group=Webservers
-        salt-run package_states.available channels=True
+    CLI Example: ``salt-run package_states.available 'nginx*' group=Webservers``
     """
     if channels:
         return offered.channels(__opts__)
@@ -426,17 +341,15 @@ def available(
 def refresh(minion=None):
     """Ask a minion for its packages, store them, and return its status; or write all files again
 
-    Saving writes the files of what depends on the state, and the engine ``package_states``
-    those of who joins, leaves and goes. Without a minion, this does it for all: it returns how
-    many were compiled, which ``files`` changed, which were ``removed`` as their minions are
-    gone, who is ``gone``, who was ``renamed``, and the ``errors`` by minion. For many minions,
-    there is ``pkgset.refresh``.
+    Without a minion, it returns how many were ``compiled``, which ``files`` changed, which were
+    ``removed`` as their minions are gone, who is ``gone``, who was ``renamed``, and the
+    ``errors`` by minion. For the packages of many minions, there is ``pkgset.refresh``.
 
-    CLI Example::
-
-        salt-run package_states.refresh web1
-        salt-run package_states.refresh
+    CLI Example: ``salt-run package_states.refresh web1``
     """
     if minion is None:
         return _service().sweep()
     return answers.refresh(_service(), minion)
+
+
+arguments.strict(globals())

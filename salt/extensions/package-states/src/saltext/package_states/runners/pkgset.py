@@ -5,14 +5,14 @@ This is for a first time, and for minions that were away for long. Call it by ha
 schedule, and not from a reaction: a minion may fire any event.
 """
 
+import collections
 import fnmatch
 import logging
 import time
 
 import saltext.package_states.model.names as plain
 import saltext.package_states.store.offers as offers
-from saltext.package_states.master import authors, lists, returns
-from saltext.package_states.master.lacking import FUNCTION, Lacking
+from saltext.package_states.master import arguments, authors, lists, returns
 
 import salt.client
 from salt.exceptions import CommandExecutionError
@@ -35,19 +35,14 @@ def __virtual__():
 def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
     """Ask minions for their packages, so many at a time, and store what they answer
 
-    Returns the minions under ``stored``, ``failed`` (with the reason) and ``silent``.
+    Returns the minions under ``stored``, ``failed`` (with the reason) and ``silent``, and under
+    ``counts`` how many these are; ``reasons`` has each reason once, with their number.
 
-    tgt, tgt_type
-        The minions. Callers other than ``salt-run`` on the master use no target over
-        pillars, no regular expression, and no compound target.
+    Callers other than ``salt-run`` on the master use no target over pillars, no regular expression,
+    and no compound target. ``batch`` is how many are asked at a time, and ``timeout`` the seconds
+    for which they may answer.
 
-    batch, timeout
-        How many are asked at a time, and the seconds for which they may answer.
-
-    CLI Example::
-
-        salt-run pkgset.refresh '*'
-        salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50
+    CLI Example: ``salt-run pkgset.refresh 'os:Debian' tgt_type=grain batch=50``
     """
     # not SaltInvocationError, which a Salt as it is prints as a success
     if not isinstance(batch, int) or batch < 1:
@@ -64,12 +59,13 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             " on the master."
         )
     ret = {"stored": [], "failed": {}, "silent": []}
-    lacking = Lacking(timeout)
+    lacking = offers.Lacking(timeout)
     with salt.client.LocalClient(mopts=__opts__) as client:
         minions = sorted(client.gather_minions(tgt, tgt_type))
         if not minions:
+            hint = "a target such as G@os:Debian needs tgt_type=compound, a group tgt_type=nodegroup"
             raise CommandExecutionError(
-                f"No minion matches {tgt}: salt-key --list=accepted shows those that there are"
+                f"No minion matches {tgt} as a {tgt_type}: {hint}; salt-key --list=accepted shows all."
             )
         for begin in range(0, len(minions), batch):
             part = minions[begin : begin + batch]
@@ -94,14 +90,16 @@ def refresh(tgt, tgt_type="glob", batch=200, timeout=60):
             f"None of {len(minions)} minions sent its packages: {'; '.join(why[:5])}; see"
             " salt-run manage.down."
         )
-    return ret
+    counts = {"asked": len(minions), **{word: len(ret[word]) for word in ret}}
+    reasons = dict(collections.Counter(ret["failed"].values()))
+    return {"counts": counts, **({"reasons": reasons} if reasons else {}), **ret}
 
 
 def _offers(client, lacking, timeout, failed):
     """Ask for what repositories have, each thing of one minion"""
     while taken := lacking.take(time.monotonic()):
         minion, digests = taken
-        answers = dict(returns.ask(client, [minion], FUNCTION, digests, timeout))
+        answers = dict(returns.ask(client, [minion], offers.FUNCTION, digests, timeout))
         answer = answers.get(minion, {}).get("return")
         try:
             lacking.answered(offers.store(__opts__, minion, answer))
@@ -110,35 +108,26 @@ def _offers(client, lacking, timeout, failed):
             lacking.answered(())
 
 
-def packages(minion=None, names="*"):
+def packages(minion, names="*"):
     """Return the stored packages of a minion with their versions, without asking it
 
     ``names`` is a pattern, such as ``nginx*``; that there are none is an error.
 
-    CLI Example::
-
-        salt-run pkgset.packages web1 'nginx*'
+    CLI Example: ``salt-run pkgset.packages web1 'nginx*'``
     """
-    # without its own check, Salt prints the help and ends with 0
-    if minion is None:
-        raise CommandExecutionError(
-            "Name a minion, as in pkgset.packages web1; salt-key --list=accepted shows those"
-            " that there are."
-        )
     minion = str(minion)
     found = lists.stored(__opts__, minion)
     if not found:
         raise CommandExecutionError(
             f"No packages of {minion} are stored: run pkgset.refresh {minion}"
         )
-    chosen = {
-        name: version
-        for name, version in found.items()
-        if fnmatch.fnmatchcase(name, str(names))
-    }
+    chosen = {name: found[name] for name in fnmatch.filter(found, str(names))}
     if not chosen:
         raise CommandExecutionError(
             f"{minion} has no package like {names}: see pkgset.packages {minion}, or run"
             f" pkgset.refresh {minion} if that is old"
         )
     return chosen
+
+
+arguments.strict(globals())

@@ -2,9 +2,7 @@
 
 The runner :mod:`package_states <saltext.package_states.runners.package_states>` compiles package
 states to these. They differ from :mod:`pkg <salt.states.pkg>` in what they lock: what is installed
-stays at its version, what is absent stays away. They know ranges and ``!=`` on each platform,
-compare epochs, name each package that a removal takes along, and refuse to remove what other
-entries want or what is protected. The arguments of all are those of :func:`installed`.
+stays at its version, what is absent stays away. The arguments of all are those of :func:`installed`.
 
 .. code-block:: yaml
 
@@ -12,11 +10,6 @@ entries want or what is protected. The arguments of all are those of :func:`inst
       package_state.locks:
         - packages:
           - ["nginx", "installed", ">=1.18,<2.0", ""]
-          - ["telnetd", "purged", "", ""]
-
-    "package_states telnetd":
-      package_state.purged:
-        - name: telnetd
 
     "package_states nginx":
       package_state.installed:
@@ -63,22 +56,10 @@ def locks(name, packages, protected=(), scope="", trouble=None):
     call; then all locks are set at once. The other states of this module tell what became of each
     package, so this one must come before them. It refreshes the lists of the repositories once.
 
-    name
-        Any text.
-
-    packages
-        A list of ``[name, wanted, version, floor]``: all entries of this minion.
-
-    protected
-        The names of further packages that must not be removed.
-
-    scope
-        The name of the state to which the entries belong, if it is applied by itself. Locks of
-        others are not released then.
-
-    trouble
-        What the master could not decide, sentences by package: these stay as they are, with
-        the locks that they have.
+    ``packages`` is a list of ``[name, wanted, version, floor]``: all entries of this minion.
+    ``protected`` names further packages that must not be removed. ``scope`` is the state to which the
+    entries belong, if it is applied by itself: locks of others are not released then. ``trouble`` is
+    what the master could not decide, sentences by package: these stay as they are, with their locks.
     """
     test, changes, said = __opts__["test"], {}, []
     others, sources = _beside(scope)
@@ -154,9 +135,11 @@ def locks(name, packages, protected=(), scope="", trouble=None):
             for key, change in locked.items()
         }
     )
-    would = "would be" if test else "were"
     if locked:
-        said.insert(0, f"{len(locked)} locks {would} changed.")
+        many = "1 lock was" if len(locked) == 1 else f"{len(locked)} locks were"
+        if test:
+            many = f"{many.rpartition(' ')[0]} would be"
+        said.insert(0, f"{many} changed.")
     elif not wrong and not said:
         said.append("All locks are as they should be.")
     said = " ".join([*told, *said, *wrong])
@@ -199,12 +182,10 @@ def _recovered(manager, entries, protected, test):
 
 
 def _asked(entry):
-    """Return what tells whether a state asks for what was planned"""
     return entry.wanted, entry.version, entry.floor, bool(__opts__["test"])
 
 
 def _keep(stories):
-    """Keep what became of each package for its own state: an item and its story, by key"""
     __context__.setdefault(_CONTEXT, {}).update(
         (key, (_asked(entry), story)) for key, (entry, story) in stories.items()
     )
@@ -242,7 +223,6 @@ def _story(manager, entry, made, outcome):
 
 
 def _both(story, other):
-    """Return the worse of the stories of two architectures, with the changes of both"""
     worse = min(story, other, key=lambda one: (False, None, True).index(one[0]))
     return worse[0], worse[1], {**story[2], **other[2]}
 
@@ -288,19 +268,9 @@ def _apply(wanted, name, version=None, floor=None, source=""):
 def installed(name, version=None, floor=None, source=""):
     """A package is installed in a version that meets a condition, and stays at it
 
-    name
-        The package, ``name`` or ``name:architecture``.
-
-    version
-        What the version must fulfil, such as ``>=1.0,<2.0``, ``!=1.5`` or ``1.*``.
-        Without it, any version does.
-
-    floor
-        The oldest version that does, whatever the condition says: an upgrade of the
-        entry sets it.
-
-    source
-        Where the entry comes from, for the comment.
+    The package is ``name`` or ``name:architecture``, ``version`` what its version must fulfil,
+    such as ``>=1.0,<2.0``, and ``floor`` the oldest one that does, which an upgrade of the entry
+    sets. ``source`` is where the entry comes from, for the comment.
     """
     return _apply(items.INSTALLED, name, version, floor, source)
 

@@ -4,14 +4,12 @@ import re
 
 import saltext.package_states.model.version as versions
 import saltext.package_states.status.page as pages
-import saltext.package_states.store.connection as connections
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
-from saltext.package_states.errors import InvalidInput, NotThere
+from saltext.package_states.errors import InvalidInput, PackageStateError
 
-# the longest pattern, and the time that PostgreSQL has for one
+# the longest pattern
 LONGEST = 200
-SECONDS = 20
 
 
 def page(
@@ -30,7 +28,7 @@ def page(
             ids = [fleet.minion(minion).id]
         sets, told = _sets(connection, ids, channel)
         if not sets:
-            raise NotThere(_nothing(minion, group, channel))
+            raise PackageStateError(_nothing(minion, group, channel))
         digests = sorted(
             {one for some in sets.values() for each in some for one in each}
         )
@@ -100,28 +98,24 @@ def _found(connection, digests, pattern, begin, size):
         " JOIN package_states.repository AS r USING (digest)"
         " WHERE o.digest = ANY(%s) AND o.package ~ %s"
     )
-    with connections.told("search for another pattern, such as nginx*"):
-        connection.execute("BEGIN")
-        connection.execute(f"SET LOCAL statement_timeout = {SECONDS * 1000}")
-        (total,) = store.ask(
-            connection, f"SELECT count(*) FROM ({matching}) AS m", digests, pattern
-        )[0]
-        rows = store.ask(
-            connection,
-            "SELECT o.package, r.platform, array_agg(r.digest),"
-            " array_agg(r.name), jsonb_agg(to_jsonb(o.versions))"
-            " FROM package_states.offer AS o JOIN package_states.repository AS r USING (digest)"
-            f" JOIN ({matching} ORDER BY 1, 2 LIMIT %s OFFSET %s) AS m"
-            " ON m.package = o.package AND m.platform = r.platform"
-            " WHERE o.digest = ANY(%s)"
-            " GROUP BY o.package, r.platform ORDER BY o.package, r.platform",
-            digests,
-            pattern,
-            size,
-            begin,
-            digests,
-        )
-        connection.execute("COMMIT")
+    (total,) = store.ask(
+        connection, f"SELECT count(*) FROM ({matching}) AS m", digests, pattern
+    )[0]
+    rows = store.ask(
+        connection,
+        "SELECT o.package, r.platform, array_agg(r.digest),"
+        " array_agg(r.name), jsonb_agg(to_jsonb(o.versions))"
+        " FROM package_states.offer AS o JOIN package_states.repository AS r USING (digest)"
+        f" JOIN ({matching} ORDER BY 1, 2 LIMIT %s OFFSET %s) AS m"
+        " ON m.package = o.package AND m.platform = r.platform"
+        " WHERE o.digest = ANY(%s)"
+        " GROUP BY o.package, r.platform ORDER BY o.package, r.platform",
+        digests,
+        pattern,
+        size,
+        begin,
+        digests,
+    )
     return total, rows
 
 

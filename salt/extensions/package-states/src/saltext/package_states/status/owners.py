@@ -1,20 +1,24 @@
 """Who has a package, and who wants it."""
 
+import difflib
+
 import saltext.package_states.model.item as items
-import saltext.package_states.model.resolver as resolver
 import saltext.package_states.status.page as pages
 import saltext.package_states.store.tables as store
 from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.model import condition, resolver
 
 CONFLICT = "conflict"
 
 
 def page(
-    opts, key, number=1, size=100, lacking=False, only=None
+    opts, key, number=1, size=100, lacking=False, only=None, version=None, group=None
 ):  # pylint: disable=too-many-arguments
-    """Return the minions that have a package or of which it is wanted, or that lack it, or only these"""
+    """Return the minions that have a package or of which it is wanted, or that lack it, or only these,
+    and only those that have it in a version that meets a condition
+    """
     pages.numbers(number, size)
-    asked = items.make(key, items.UNMANAGED)
+    asked, bounds = items.make(key, items.UNMANAGED), condition.parse(version)
     with store.reading(opts) as connection:
         fleet = Fleet(opts, connection)
         there = _there(connection, fleet, asked)
@@ -23,18 +27,34 @@ def page(
         halted = {name: fleet.halted(minion) for name, minion in held.items()}
         wanted = _wanted(connection, fleet, asked, halted)
         known = set(fleet.registry.minions())
-        known &= known if only is None else set(only)
+        if group is not None:
+            mine = pages.members(fleet, group)
+            only = mine if only is None else {*mine} & {*only}
         lists = "SELECT minion_id FROM package_states.package_list"
         sent = {one for (one,) in store.ask(connection, lists)}
-    lack = {one for one in known & sent if not there.get(one, ("",))[0]}
+        hint = None if there else _hint(connection, asked)
+        if bounds:
+            platforms = store.platforms(connection)
+            only = {
+                one
+                for one, (versions, *_) in there.items()
+                if (only is None or one in only)
+                and any(
+                    condition.meets(platforms[one], found, bounds) for found in versions
+                )
+            }
+        known &= known if only is None else set(only)
+    lack = {one for one in known & sent if not there.get(one, ((),))[0]}
     listed, rows, words = {*there, *wanted} & known, [], []
     for one in sorted(known if only is not None else lack | listed):
-        versions, held = there.get(one, ("", False))
-        row = {"minion": one, "installed": versions}
+        versions, held, others = there.get(one, ((), False, False))
+        row = {"minion": one, "installed": ", ".join(versions)}
         if one not in sent:
             row["unknown"] = True
         if held:
             row["held"] = True
+        if others:
+            row["held_by_others"] = True
         if one in wanted:
             word, row["wanted"], row["source"] = wanted[one]
             words.append(word)
@@ -53,12 +73,25 @@ def page(
             "in conflict": words.count(CONFLICT),
             "halted": sum(one in halted for one in listed),
         },
-        **pages.cut(
-            [row for row in rows if row["minion"] in chosen],
-            number,
-            size,
-        ),
+        **({"hint": hint} if hint else {}),
+        **pages.cut([row for row in rows if row["minion"] in chosen], number, size),
     }
+
+
+def _hint(connection, asked):
+    """Return a sentence where no repository has a package, with names like it; None where one has it"""
+    begin = (
+        "SELECT DISTINCT package FROM package_states.offer WHERE left(package, 2) = %s"
+    )
+    like = [one for (one,) in store.ask(connection, begin, asked.name[:2])]
+    if asked.name in like or asked.key in like:
+        return None
+    if not like and not store.ask(
+        connection, "SELECT FROM package_states.offer LIMIT 1"
+    ):
+        return "No minion told what its repositories have; run pkgset.refresh '*'."
+    near = ", ".join(difflib.get_close_matches(asked.name, like, 5)) or "none"
+    return f"No repository that minions told of has {asked.key}; names like it: {near}."
 
 
 def _mine(fleet, minion, asked):
@@ -69,20 +102,21 @@ def _mine(fleet, minion, asked):
 
 
 def _there(connection, fleet, asked):
-    """Return the versions, as text, and whether the package is held or locked, by minion"""
+    """Return the versions, whether the package is held or locked, and whether by somebody else, by minion"""
     keys = sorted({asked.key, asked.name})
     rows = store.ask(
         connection,
-        "SELECT minion_id, key, packages -> key -> 'versions', packages -> key -> 'held'"
-        " FROM package_states.package_list, unnest(%s::text[]) AS key"
-        " WHERE jsonb_exists(packages, key)",
+        "SELECT minion_id, key, packages -> key FROM package_states.package_list,"
+        " unnest(%s::text[]) AS key WHERE jsonb_exists(packages, key)",
         keys,
     )
-    return {
-        minion: (", ".join(found or ()), bool(held))
-        for minion, key, found, held in rows
-        if (found or held) and key == _mine(fleet, minion, asked)
-    }
+    found = {}
+    for minion, key, package in rows:
+        words = ("versions", "held", "held_by_others")
+        versions, held, others = map(package.get, words)
+        if (versions or held) and key == _mine(fleet, minion, asked):
+            found[minion] = (versions or (), bool(held), bool(others))
+    return found
 
 
 def _wanted(connection, fleet, asked, halted):
@@ -102,7 +136,7 @@ def _wanted(connection, fleet, asked, halted):
             for source in sources
         ]
         native, conflicts = fleet.architecture(minion), {}
-        mine = resolver.bare(asked, native).key
+        mine = _mine(fleet, minion, asked)
         for verdict in resolver.resolve(sources, native, conflicts):
             if verdict.item.key == mine:
                 item, source = verdict.item, verdict.source.label

@@ -10,8 +10,6 @@ from saltext.package_states.model.resolver import managed
 
 
 class Row(NamedTuple):
-    """One package of a minion"""
-
     package: str  # ``name`` or ``name:architecture``
     # the version of the specification's table: ``Latest``, a version, or nothing
     version: str
@@ -41,40 +39,50 @@ CONDITIONS = {
 
 def rows(verdicts, manager, packages, unknown=()):
     """Return a tuple of :class:`Row`, one for each managed package; no repository has ``unknown`` ones"""
+    others = foreign(packages)
+    return tuple(
+        _row(verdict, facts(verdict.item, manager, packages, others), packages, unknown)
+        for verdict in managed(verdicts)
+    )
+
+
+def foreign(packages):
+    """Return the versions of packages that are not of the minion's own architecture, lists by name"""
     others = {}
     for key, there in packages.items():
         name, colon, _ = key.partition(":")
         if colon:
             others.setdefault(name, []).extend(there.get("versions", ()))
-    return tuple(
-        _row(verdict, manager, packages, others, unknown)
-        for verdict in managed(verdicts)
-    )
+    return others
 
 
-def _row(verdict, manager, packages, others, unknown):
-    item = verdict.item
+def facts(item, manager, packages, others):
     there = packages.get(item.key, {})
     installed = tuple(there.get("versions", ()))
     if item.wanted in items.ABSENT and not item.architecture:
         # whatever its architecture
         installed += tuple(others.get(item.name, ()))
     available = tuple(there.get("available", ()))
-    facts = Facts(
+    return Facts(
         manager,
         installed,
         available,
-        there.get("candidate", "") or versions.newest(manager, available),
+        there.get("candidate", versions.newest(manager, available)),
         bool(there.get("configured")),
         there.get("kept", ""),
+        bool(there.get("broken")),
     )
-    decision = decide(item, facts)
+
+
+def _row(verdict, known, packages, unknown):
+    item, installed = verdict.item, known.installed
+    decision = decide(item, known)
     # what the repositories lack is no drift where the right version is there,
     # but everything else is that needs an action
     reason = "" if decision.action == NOTHING else decision.reason or decision.action
     if decision.action == IMPOSSIBLE and not installed:
         reason = "it is not installed"
-    elif reason and installed:
+    elif reason and installed and not known.broken:
         reason = f"{', '.join(installed)} is installed"
     if reason and item.key in unknown:
         reason += ", and no repository has what is wanted"
@@ -83,7 +91,7 @@ def _row(verdict, manager, packages, others, unknown):
         item.key,
         "Latest" if item.wanted == items.LATEST else wanted,
         ", ".join(CONDITIONS[part[0]] for part in item.condition),
-        _state(item, there),
+        _state(item, packages.get(item.key, {})),
         items.show(item),
         verdict.source.label,
         verdict.overruled,
@@ -101,31 +109,27 @@ def _state(item, there):
     return f"{state} ({', '.join(special)})" if special else state
 
 
-def summary(minion, found):
-    return {
-        "minion": minion,
-        "consistent": all(row.consistent for row in found),
-        "managed": len(found),
-        "drift": [
-            {field: getattr(row, field) for field in DRIFT}
-            for row in found
-            if not row.consistent
-        ],
-    }
+def locking(entries):
+    return {one.key for one in entries if one.wanted in items.LOCKING}
 
 
-def holds(verdicts, packages):
-    """Return the packages that a minion holds or locks while nothing is wanted that would, sorted"""
-    ours = {
-        verdict.item.key for verdict in verdicts if verdict.item.wanted in items.LOCKING
+def holds(verdicts, packages, found):
+    """Return the packages that a minion holds or locks though nothing that is wanted would, and those
+    that are right and that it does not lock though what is wanted does; two sorted lists
+    """
+    held = {key for key, there in packages.items() if there.get("held")}
+    ours = [one.item for one in verdicts if one.item.wanted in items.LOCKING]
+    right = {row.package for row in found if row.consistent}
+    # of a condition there may be no version to be locked out
+    sure = {
+        item.key
+        for item in ours
+        if not (item.wanted in items.ABSENT and item.condition)
     }
-    return sorted(
-        key for key, there in packages.items() if there.get("held") and key not in ours
-    )
+    return sorted(held - locking(ours)), sorted((sure & right) - held)
 
 
 def columns(lines):
-    """Return rows of cells as lines of text, in columns"""
     widths = [max(map(len, column)) for column in zip(*lines)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
@@ -134,7 +138,6 @@ def columns(lines):
 
 
 def people(status, found):
-    """Return the status of a minion as a text with a table"""
     head = ("Package", "Version", "Condition", "State", "Found", "Verdict", "From")
     known, errors = status["refreshed"] is not None, status["errors"]
     lines = [head] + [
@@ -156,7 +159,9 @@ def people(status, found):
     text = [*columns(lines), ""]
     minion, drift = status["minion"], len(status["drift"])
     text += errors.values()
-    if not known:
+    if "" in errors and known:
+        text.append(f"{minion} is pending, as that has to be settled first.")
+    elif not known:
         text.append(f"{minion} was never heard: {status['pending']}")
     elif "pending" in status:
         text.append(
@@ -169,29 +174,51 @@ def people(status, found):
     # what keeps the file as it is says so itself
     if not status["current"] and "" not in errors:
         text.append("Its file is an older one; run package_states.refresh.")
-    if status["held"]:
-        text.append(f"Held by others than package states: {', '.join(status['held'])}.")
+    others = set(status["held_by_others"])
+    if others:
+        text.append(
+            f"Held there by somebody else, so that neither a run nor an upgrade changes it:"
+            f" {', '.join(sorted(others))}; release the hold, or say unmanaged."
+        )
+    left = sorted(set(status["held"]) - others)
+    if left:
+        text.append(
+            f"Locked there by Salt, or by a pin of somebody else, though no package state asks"
+            f" for it: {', '.join(left)}; the next run releases what is Salt's."
+        )
     if known:
-        text.append(security(found, status["security"]))
+        if status["unlocked"]:
+            some = ", ".join(status["unlocked"])
+            text.append(f"Not locked by then, a run of state.apply does that: {some}.")
+        text.append(security(status["security"], status["security_locked"]))
         text.append(f"It sent its packages at {status['refreshed'][:19]}.")
     return "\n".join(text)
 
 
-def security(found, newer):
-    """Return a sentence on security updates, of which ``newer`` is None if that is not known"""
+def frozen(found, newer):
+    """Return what is to be of packages whose security updates an entry locks out, as text by package"""
+    return {
+        row.package: f"{row.verdict}, from {row.source}"
+        for row in found
+        if row.package in (newer or ())
+        and row.verdict.partition(" ")[0] in items.LOCKING
+    }
+
+
+def security(newer, locked):
+    """Return a sentence on security updates, of which ``newer`` is None if that is not known, those that
+    are ``locked`` first
+    """
     if newer is None:
         return "Whether it lacks security updates is not known: none of its repositories tells."
     if not newer:
         return "It lacks no security update."
-    by_key = {row.package: row for row in found}
     parts = []
-    for key, there in sorted(newer.items()):
-        row = by_key.get(key)
-        why = f" (it is to be {row.verdict}, from {row.source})" if row else ""
+    for key, there in sorted(
+        newer.items(), key=lambda one: (one[0] not in locked, one)
+    ):
+        why = f" (it is to be {locked[key]})" if key in locked else ""
         parts.append(f"{names.line(key)} {names.line(''.join(there[:1]))}{why}")
-    noun = "package lacks a security update" if len(parts) == 1 else None
     more = f" and {len(parts) - 5} more; see table=False" if parts[5:] else ""
-    return (
-        f"{len(parts)} {noun or 'packages lack security updates'}:"
-        f" {', '.join(parts[:5])}{more}."
-    )
+    many = "security updates" if parts[1:] else "security update"
+    return f"It lacks {len(parts)} {many}: {', '.join(parts[:5])}{more}."

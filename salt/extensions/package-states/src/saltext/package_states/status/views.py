@@ -1,11 +1,12 @@
 """What is in the tables, as plain data: what the runner shows."""
 
 import saltext.package_states.model.item as items
+import saltext.package_states.status.page as pages
 import saltext.package_states.status.rows as statuses
-import saltext.package_states.store.offers as offers
-import saltext.package_states.store.refresh as refresh
 import saltext.package_states.store.tables as store
-from saltext.package_states.compile.fleet import Fleet
+from saltext.package_states.compile.fleet import Assignment, Fleet
+from saltext.package_states.errors import Unclear
+from saltext.package_states.store import offers, refresh
 
 
 def states(opts):
@@ -35,7 +36,6 @@ def _assigned(fleet, where):
 
 
 def state(opts, name, revision=None, against=None):
-    """Return the entries of a state in its newest or another revision, and where it is assigned"""
     with store.reading(opts) as connection:
         where = store.state(connection, name)
         found = store.revision(connection, where, revision)
@@ -56,21 +56,33 @@ def state(opts, name, revision=None, against=None):
     return shown
 
 
-def history(opts, name):
-    """Return what became of a state, or of all that apply to a minion, the oldest first"""
+def history(opts, name=None, size=100, author=None, day=None):
+    """Return what became of a state, or of all that apply to a minion or once did, the oldest first;
+    without a name, the last changes of all states, the newest first; only those of an author or a day
+    """
+    pages.numbers(1, size)
+    day = "" if day is None else store.day(str(day))
     with store.reading(opts) as connection:
-        fleet = Fleet(opts, connection)
         known = {where.id: where.name for where in store.states(connection)}
-        ids = [number for number, other in known.items() if other == name]
-        for minion in fleet.minions([name] if isinstance(name, str) else []).values():
-            ids += [entry.state for entry in fleet.followed(minion)]
-        if not ids:
+        if name is None:
+            most = None if author or day else size
+            rows = store.changes(connection, known, most)[::-1]
+        else:
+            ids = [number for number, other in known.items() if other == name]
+            fleet, mine = Fleet(opts, connection), {str(name)}
+            for minion in fleet.minions(mine).values():
+                # also those that were unassigned or deleted since
+                for state, kind, target in store.targets(connection):
+                    entry = Assignment(state, "", kind, target, "", 0)
+                    ids += [state] if fleet.applies(entry, minion) else []
             # says that there is none
-            ids = [store.state(connection, name).id]
-        rows = store.changes(connection, ids)
+            ids = ids or [store.state(connection, name).id]
+            rows = store.changes(connection, ids)
     found = []
-    for number, revision, contents, parent, entries, before, *others in rows:
+    for number, revision, parent, entries, before, *others in rows:
         *assigned, who, why, when = others
+        if (author and author not in who.split(" for ")) or not when.startswith(day):
+            continue
         row = {"state": known[number], "author": who, "comment": why, "created": when}
         kind, target, priority = assigned
         if kind == store.RENAMED:
@@ -82,13 +94,12 @@ def history(opts, name):
             row.update(
                 change="saved",
                 revision=revision,
-                contents=contents,
                 parent=parent,
                 packages=len(entries),
                 changes=items.between(before, entries),
             )
         found.append(row)
-    return found
+    return found[:size] if name is None else found
 
 
 def status(service, minion, table=True):
@@ -109,17 +120,33 @@ def status(service, minion, table=True):
         rows += (
             statuses.Row(key, "", "", "Undecided", "", "", (), there, False, str(exc)),
         )
+    held, unlocked = statuses.holds(verdicts, sent.packages, rows)
+    drift = [
+        {field: getattr(row, field) for field in statuses.DRIFT}
+        for row in rows
+        if not row.consistent
+    ]
     found = {
-        **statuses.summary(minion, rows),
-        **({"consistent": False} if trouble else {}),
+        "minion": minion,
+        "consistent": not (drift or trouble),
+        "managed": len(rows),
+        "drift": drift,
         "platform": one.platform,
         "current": current,
         "refreshed": sent.refreshed,
         "errors": {key: str(exc) for key, exc in {**halt, **trouble}.items()},
-        "held": statuses.holds(verdicts, sent.packages),
+        "held": held,
+        "unlocked": unlocked if sent.packages else [],
+        "held_by_others": [
+            key
+            for key in sorted({*held, *(row.package for row in rows)})
+            if sent.packages.get(key, {}).get("held_by_others")
+        ],
         "security": sent.security,
+        "security_locked": statuses.frozen(rows, sent.security),
         "rows": [row._asdict() for row in rows],
     }
-    if sent.behind:
-        found.update(consistent=None, pending=sent.behind)
+    unclear = isinstance(trouble.get(""), Unclear) and str(trouble[""])
+    if unclear or sent.behind:
+        found.update(consistent=None, pending=sent.behind or unclear)
     return statuses.people(found, rows) if table else found

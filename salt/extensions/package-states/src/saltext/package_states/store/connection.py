@@ -7,8 +7,6 @@ Its parameters are those of the option ``postgres`` of the master, and over them
 """
 
 import contextlib
-import os
-import time
 
 from saltext.package_states.errors import PackageStateError
 
@@ -40,13 +38,6 @@ DEFAULTS = {
 # After so many milliseconds without a sign of life the server is taken for gone
 DEAD = 60000
 
-# A connection that was not used for so many seconds is replaced by a new one: routers
-# and servers drop idle connections, not always with a word
-KEEP_IDLE = 60
-
-# One kept connection for queries in each process, by the parameters
-_kept = {}
-
 
 def get_params(opts):
     configured = {
@@ -64,8 +55,6 @@ class Connection:
     """A connection in autocommit mode; a timeout of 0 is none, other parameters are libpq's"""
 
     def __init__(self, statement_timeout=0, **params):
-        self.pid = os.getpid()
-        self.used = time.monotonic()
         self._conn = psycopg2.connect(
             keepalives_idle=30, tcp_user_timeout=DEAD, **params
         )
@@ -86,9 +75,7 @@ class Connection:
             raise
 
     def execute(self, query, values=None):
-        """Execute a query, and return its rows if it has any"""
         self._cursor.execute(query, values)
-        self.used = time.monotonic()
         # a row may have no columns
         return [] if self._cursor.description is None else self._cursor.fetchall()
 
@@ -105,22 +92,8 @@ class Connection:
                 " missing, and run package_states.refresh."
             ) from None
 
-    def usable(self):
-        """Return whether another query may be sent, as far as one can tell beforehand"""
-        if self._conn.closed or time.monotonic() - self.used > KEEP_IDLE:
-            return False
-        try:
-            self.execute("SELECT 1")
-        except psycopg2.Error:
-            return False
-        return True
-
     def close(self):
-        """Close the connection, which rolls back what is not committed; in a forked process, leave it to
-        the parent, whose socket it is
-        """
-        if self.pid == os.getpid():
-            self._conn.close()
+        self._conn.close()
 
 
 # What to do where that is clear
@@ -152,27 +125,3 @@ def told(what=None):
         usual = NEXT.get(exc.pgcode, "see the option postgres, then try again")
         what = (what or usual) if exc.pgcode else AWAY
         raise PackageStateError(f"PostgreSQL says: {text}; {what}.") from None
-
-
-@contextlib.contextmanager
-def kept(opts):
-    """Yield the connection of this process, each of whose queries is a transaction
-
-    One that was closed meanwhile is replaced. Threads never share one.
-    """
-    params = get_params(opts)
-    key = (os.getpid(), tuple(sorted(params.items())))
-    connection = _kept.pop(key, None)
-    if connection is not None and not connection.usable():
-        connection.close()
-        connection = None
-    if connection is None:
-        connection = Connection(**params)
-    try:
-        yield connection
-    except BaseException:
-        # whatever state it is in
-        connection.close()
-        raise
-    if _kept.setdefault(key, connection) is not connection:
-        connection.close()

@@ -1,4 +1,4 @@
-"""What the repositories of minions have, in the database.
+"""What the repositories of minions have, in the database, and which minions are to be asked for it.
 
 A minion tells the digests of what its repositories have. What is behind one that is not known yet
 is asked of one of its minions, and kept once for all of them.
@@ -6,11 +6,14 @@ is asked of one of its minions, and kept once for all of them.
 
 import json
 
-import saltext.package_states.master.lacking as lacking
 import saltext.package_states.store.tables as tables
 from saltext.package_states.errors import InvalidInput
 from saltext.package_states.model import condition, item, names, version
 
+#: The execution function that answers what a repository has
+FUNCTION = "package_state.offers"
+# minions that are asked for the same: they may have other lists by then
+TRIES = 3
 # of one minion
 REPOSITORIES = 1000
 PACKAGES = 1000000
@@ -54,7 +57,12 @@ def keep(connection, minion, repositories):
         [repositories[digest] for digest in digests],
     )
     if gone:
-        tidy(connection)
+        # what no minion has any more is forgotten
+        tables.ask(
+            connection,
+            "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
+            " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)",
+        )
     known = tables.ask(
         connection,
         "SELECT digest FROM package_states.repository WHERE digest = ANY(%s)",
@@ -63,18 +71,9 @@ def keep(connection, minion, repositories):
     return sorted(set(digests) - {row[0] for row in known})
 
 
-def tidy(connection):
-    """Forget what repositories had that no minion has any more"""
-    tables.ask(
-        connection,
-        "DELETE FROM package_states.repository AS r WHERE NOT EXISTS"
-        " (SELECT FROM package_states.minion_repository AS m WHERE m.digest = r.digest)",
-    )
-
-
 def store(opts, minion, answer):
-    """Store what a minion answered to :data:`saltext.package_states.master.lacking.FUNCTION`, and return
-    the digests, which are made again: a minion can't say anything of the repositories of others
+    """Store what a minion answered to :data:`FUNCTION`, and return the digests, which are made again: a
+    minion can't say anything of the repositories of others
     """
     found = {}
     with tables.reading(opts) as connection:
@@ -88,8 +87,7 @@ def store(opts, minion, answer):
                 or digest != version.digest(platform, one.get("name"), packages)
             ):
                 raise InvalidInput(
-                    f"{minion} did not send what its repositories have; see what"
-                    f" {lacking.FUNCTION} says there."
+                    f"{minion} did not send what its repositories have; see what {FUNCTION} says there."
                 )
             found[digest] = (one["name"], packages)
         (there,) = tables.ask(
@@ -100,8 +98,8 @@ def store(opts, minion, answer):
         )[0]
         if there + sum(len(packages) for _, packages in found.values()) > PACKAGES:
             raise InvalidInput(
-                f"The repositories of {minion} have more than {PACKAGES} packages; see what"
-                f" {lacking.FUNCTION} says there."
+                f"The repositories of {minion} have more than {PACKAGES} packages; see what {FUNCTION}"
+                " says there."
             )
         for digest, (name, packages) in found.items():
             tables.ask(
@@ -123,65 +121,126 @@ def store(opts, minion, answer):
     return sorted(found)
 
 
-def versions(connection, minions):
-    """Return the versions that the repositories of minions have, lists by id and package"""
-    rows = tables.ask(
+def versions(connection, minions, keys):
+    """Return the digests of the repositories of minions, sets by id, and the versions of some packages that
+    these have, lists by digest and package
+    """
+    sets = {
+        minion: frozenset(digests)
+        for minion, digests in tables.ask(
+            connection,
+            "SELECT minion_id, array_agg(digest::text) FROM package_states.minion_repository"
+            " WHERE minion_id = ANY(%s) GROUP BY minion_id",
+            list(minions),
+        )
+    }
+    there = {}
+    for digest, package, some in tables.ask(
         connection,
-        "SELECT m.minion_id, o.package, o.versions FROM package_states.minion_repository AS m"
-        " JOIN package_states.offer AS o USING (digest) WHERE m.minion_id = ANY(%s)",
-        minions,
-    )
-    found = {}
-    for minion, package, there in rows:
-        found.setdefault(minion, {}).setdefault(package, []).extend(there)
-    return found
-
-
-def offered(connection, minions, keys):
-    """Return the versions that some minions have or can get, by package; None if none of them told"""
-    if not tables.ask(
-        connection,
-        "SELECT FROM package_states.minion_repository WHERE minion_id = ANY(%s) LIMIT 1",
-        minions,
+        "SELECT digest, package, versions FROM package_states.offer"
+        " WHERE digest = ANY(%s) AND package = ANY(%s)",
+        sorted(frozenset().union(*sets.values())),
+        list(keys),
     ):
-        return None
-    rows = tables.ask(
-        connection,
-        "SELECT DISTINCT package, versions FROM package_states.offer AS o"
-        " WHERE package = ANY(%s) AND EXISTS (SELECT FROM package_states.minion_repository AS m"
-        " WHERE m.digest = o.digest AND m.minion_id = ANY(%s)) UNION SELECT key,"
-        " ARRAY(SELECT jsonb_array_elements_text(packages -> key -> 'versions'))"
-        " FROM package_states.package_list, unnest(%s::text[]) AS key"
-        " WHERE minion_id = ANY(%s) AND jsonb_exists(packages, key)",
-        keys,
-        minions,
-        keys,
-        minions,
-    )
+        there.setdefault(digest, {})[package] = some
+    return sets, there
+
+
+def merged(there, digests):
+    """Return the versions that several repositories have, lists by package"""
     found = {}
-    for package, there in rows:
-        found.setdefault(package, []).extend(there)
+    for digest in digests:
+        for package, some in there.get(digest, {}).items():
+            found.setdefault(package, []).extend(some)
     return found
 
 
 def unknown(connection, minions, entries):
-    """Return the packages of which no minion has a version that is wanted, or can get one"""
-    wanted = [one for one in entries if one.wanted in item.THERE]
-    keys = [entry.key for entry in wanted]
-    there = offered(connection, list(minions), keys) if keys else None
-    if there is None:
+    """Return the packages of which no minion has a version that is wanted, or can get one; to be locked out,
+    a package needs no version
+    """
+    wanted = [one for one in entries if one.wanted != item.UNMANAGED]
+    # that of a minion's own architecture is there under its name
+    keys = sorted({key for entry in wanted for key in (entry.key, entry.name)})
+    sets, there = versions(connection, minions, keys) if keys else ({}, {})
+    if not sets:
         return []
     managers = {minion.platform for minion in minions.values()}
-    return [
-        entry.key
-        for entry in wanted
-        if not any(
-            condition.meets(manager, one, entry.bounds)
-            for manager in managers
-            for one in there.get(entry.key, ())
-        )
-    ]
+
+    def left(some, found):
+        return [one for one in some if not _is_there(one, found, managers)]
+
+    # the lists of minions are long, and seldom needed
+    wanted = left(wanted, merged(there, there))
+    if not wanted:
+        return []
+    lists = tables.packages(connection, list(minions), [one.key for one in wanted])
+    found = {}
+    for packages in lists.values():
+        for key, package in packages.items():
+            found.setdefault(key, []).extend(package.get("versions", ()))
+    return [one.key for one in left(wanted, found)]
+
+
+def _is_there(entry, found, managers):
+    there = [found[key] for key in (entry.key, entry.name) if key in found]
+    if entry.wanted in item.ABSENT:
+        return bool(there)
+    return any(
+        condition.meets(manager, one, entry.bounds)
+        for manager in managers
+        for some in there
+        for one in some
+    )
 
 
 def _are_packages(packages):
     return names.are_versions(packages, PACKAGES) and len(json.dumps(packages)) <= MOST
+
+
+class Lacking:
+    """Who is to be asked for what; no I/O, and the time in seconds is passed in"""
+
+    def __init__(self, timeout=60):
+        self.timeout = timeout
+        # the digests of minions, in the order in which they told of them
+        self.minions = {}
+        # how many minions were asked for a digest in vain
+        self.tries = {}
+        self.asked = None
+        self.until = 0
+
+    def add(self, minion, digests):
+        """A minion has told of digests that nobody knows, or of none"""
+        self.minions.pop(minion, None)
+        if digests:
+            self.minions[minion] = tuple(digests)
+
+    def take(self, now):
+        """Return a minion and the digests to ask it for; None without one, or while another one answers"""
+        if self.asked and now < self.until:
+            return None
+        self.asked = None
+        while self.minions:
+            minion = next(iter(self.minions))
+            digests = [
+                one
+                for one in self.minions.pop(minion)
+                if self.tries.get(one, 0) < TRIES
+            ]
+            if digests:
+                for one in digests:
+                    self.tries[one] = self.tries.get(one, 0) + 1
+                self.asked, self.until = minion, now + self.timeout
+                return minion, digests
+        self.tries.clear()
+        return None
+
+    def answered(self, digests):
+        self.asked, known = None, set(digests)
+        for minion, lacking in list(self.minions.items()):
+            left = tuple(one for one in lacking if one not in known)
+            if left:
+                self.minions[minion] = left
+            else:
+                del self.minions[minion]

@@ -43,7 +43,6 @@ def known_minions(connection):
 
 
 def know(connection, joined, gone):
-    """Write down who is a minion and who is none any more"""
     if joined:
         store.ask(
             connection,

@@ -12,6 +12,7 @@ nothing: before PostgreSQL 16 every role could make others its members.
 """
 
 import contextlib
+import functools
 import os
 
 import saltext.package_states.store.connection as connections
@@ -29,61 +30,11 @@ SAVING = "LOCK TABLE package_states.state IN SHARE ROW EXCLUSIVE MODE"
 #: Fails at once while somebody holds one of these
 QUIET = "LOCK TABLE package_states.migration, package_states.state IN SHARE MODE NOWAIT"
 
-_FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
-_UYUNI = os.path.join(os.path.dirname(__file__), "uyuni", "views.sql")
+_HERE = os.path.dirname(__file__)
+_FOLDER = os.path.join(_HERE, "migrations")
+_UYUNI = os.path.join(_HERE, "uyuni")
+_STEPS = os.path.join(_HERE, "steps.sql")
 _SCHEMA = "CREATE SCHEMA {}package_states;"
-_TABLE = """
-CREATE TABLE IF NOT EXISTS package_states.migration (
-  number INTEGER PRIMARY KEY,
-  name TEXT NOT NULL,
-  applied TIMESTAMPTZ NOT NULL DEFAULT now()
-);
-"""
-# Fails if something belongs to another role. Each value is cast to the type of PostgreSQL's own
-# operator, which is found before others then
-_GUARD = """
-DO $guard$
-DECLARE
-  strange TEXT;
-BEGIN
-  SELECT f.name || ' belongs to the role '::TEXT || r.rolname::TEXT INTO strange
-    FROM (NAMES AND OWNERS) AS f (name, owner)
-    JOIN pg_catalog.pg_roles AS r ON r.oid = f.owner
-   WHERE NOT r.rolsuper AND r.rolname <> current_user AND r.rolname <> 'pg_database_owner'::NAME
-     AND r.oid <> (SELECT d.datdba FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
-   ORDER BY f.name LIMIT 1;
-  IF strange IS NOT NULL THEN
-    RAISE EXCEPTION '%, and may have been planted for package states to use it; drop it, or give it to the owner of'
-      ' the database, then try again', strange;
-  END IF;
-END
-$guard$;"""
-
-
-def _guard(found):
-    """Return SQL that fails where one of the names and owners that a query finds is not right"""
-    return _GUARD.replace("NAMES AND OWNERS", found.strip()).strip()
-
-
-_OWNERS = _guard(
-    """
-    SELECT 'the schema package_states'::TEXT, n.nspowner
-      FROM pg_catalog.pg_namespace AS n WHERE n.nspname = 'package_states'::NAME
-    UNION ALL SELECT c.oid::REGCLASS::TEXT, c.relowner
-      FROM pg_catalog.pg_class AS c WHERE c.relnamespace = to_regnamespace('package_states')::OID
-    UNION ALL SELECT p.oid::REGPROC::TEXT, p.proowner
-      FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = to_regnamespace('package_states')::OID
-    """
-)
-# where the search_path finds them
-_TABLES_THAT_UYUNI_HAS = _guard(
-    """
-    SELECT c.oid::REGCLASS::TEXT, c.relowner
-      FROM unnest(ARRAY['suseMinionInfo', 'rhnServer', 'rhnServerGroupMembers', 'rhnServerGroup',
-                        'web_customer']::TEXT[]) AS t (name)
-      JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(t.name)::OID
-    """
-)
 _APPLIED = "INSERT INTO package_states.migration (number, name) VALUES (%s, %s)"
 _AGAIN = "see that the role of the option postgres may create a schema there, then run package_states.setup again"
 
@@ -91,7 +42,6 @@ _TABLES_OF_UYUNI = "see that the database has the tables of Uyuni and that the r
 
 
 def migrations():
-    """Return all steps in order, tuples of number, name and path"""
     found = []
     for name in sorted(os.listdir(_FOLDER)):
         stem, end = os.path.splitext(name)
@@ -121,7 +71,7 @@ def applied(connection):
 
 def check(connection):
     """Check that the tables are those of this version, and that no other role has a hand in them"""
-    connection.execute(_OWNERS)
+    connection.execute(_guard(_HERE))
     found, known = applied(connection), newest()
     if found < known:
         what = "are of an older version" if found else "are not there yet"
@@ -138,7 +88,7 @@ def check(connection):
 def script(uyuni=False):
     """Return the SQL of all steps, for an administrator to apply to an empty schema, all or nothing"""
     parts = ["BEGIN;\nSET LOCAL search_path = pg_catalog;"]
-    parts += [_SCHEMA.format("IF NOT EXISTS "), _OWNERS, _TABLE.strip()]
+    parts += [_SCHEMA.format("IF NOT EXISTS "), _guard(_HERE), _read(_STEPS)]
     for number, name, path in migrations():
         parts.append(
             f"{_read(path)}\n"
@@ -146,13 +96,21 @@ def script(uyuni=False):
         )
     parts.append("COMMIT;")
     if uyuni:
-        parts.append(f"BEGIN;\n{_TABLES_THAT_UYUNI_HAS}\n{_read(_UYUNI)}\nCOMMIT;")
+        views = _read(_UYUNI, "views.sql")
+        parts.append(f"BEGIN;\n{_guard(_UYUNI)}\n{views}\nCOMMIT;")
     return "\n\n".join(parts) + "\n"
 
 
-def _read(path):
-    with salt.utils.files.fopen(path, "r", encoding="utf-8") as handle:
+def _read(*path):
+    with salt.utils.files.fopen(os.path.join(*path), encoding="utf-8") as handle:
         return handle.read().strip()
+
+
+@functools.cache
+def _guard(folder):
+    """Return SQL that fails where one of the names and owners that a query of a folder finds is not right"""
+    guard = _read(_HERE, "guard.sql")
+    return guard.replace("NAMES AND OWNERS", _read(folder, "own.sql"))
 
 
 def _begin(connection):
@@ -161,10 +119,10 @@ def _begin(connection):
         ((schema,),) = connection.execute("SELECT to_regnamespace('package_states')")
         if schema is None:
             connection.execute(_SCHEMA.format(""))
-    connection.execute(_OWNERS)
+    connection.execute(_guard(_HERE))
     with _made():
         if not applied(connection):
-            connection.execute(_TABLE)
+            connection.execute(_read(_STEPS))
 
 
 @contextlib.contextmanager
@@ -204,8 +162,8 @@ def setup(opts, uyuni=False):
             if uyuni:
                 with connections.told(_TABLES_OF_UYUNI):
                     connection.execute("BEGIN; SET LOCAL search_path TO DEFAULT")
-                    connection.execute(_TABLES_THAT_UYUNI_HAS)
-                    connection.execute(_read(_UYUNI))
+                    connection.execute(_guard(_UYUNI))
+                    connection.execute(_read(_UYUNI, "views.sql"))
                     connection.execute("COMMIT")
         finally:
             # rolls back what was not committed

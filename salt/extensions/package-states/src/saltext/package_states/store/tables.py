@@ -11,16 +11,12 @@ from typing import NamedTuple
 
 import saltext.package_states.store.connection as connections
 import saltext.package_states.store.schema as schema
-from saltext.package_states import errors
-from saltext.package_states.errors import InvalidInput, NotThere, PackageStateError
+from saltext.package_states.errors import InvalidInput, PackageStateError
 from saltext.package_states.model import item, names
 
 
 class Revision(NamedTuple):
-    """One revision of a state"""
-
     number: int  # its number; 0 is the empty state that no one saved yet
-    contents: int  # the first revision with the same entries
     # the revision that its author saw, or that a rollback brought back, or None
     parent: int
     # who saved it, why, and when
@@ -39,20 +35,18 @@ class State(NamedTuple):
 
 
 class Save(NamedTuple):
-    """How a change is saved"""
-
     author: str
     comment: str = ""  # why
     seen: int = None  # the revision that the author saw, None not to check
     dry_run: bool = False  # save nothing, and return what would change
 
 
-EMPTY = Revision(0, 0, None, "", "", "", ())
+EMPTY = Revision(0, None, "", "", "", ())
 #: The kind of change whose target is the name that a state had before
 RENAMED = "name"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:\Z|[ T][0-9]{2}:[0-9]{2})")
 _TOMORROW = "+ interval '1 day'"
-_REVISION = "number, contents, parent, author, comment, created::text, items"
+_REVISION = "number, parent, author, comment, created::text, items"
 # what to do where the lock is not to be had
 _BUSY = "somebody else has been saving for so long; see who, in pg_stat_activity, or try again"
 
@@ -64,8 +58,11 @@ _NO_LOCK = ("55P03", "42501", "25006")
 
 @contextlib.contextmanager
 def reading(opts):
-    """Yield a connection for queries, the kept one of this process"""
-    with connections.told(), connections.kept(opts) as connection:
+    """Yield a connection for queries, each of which is a transaction"""
+    params = connections.get_params(opts)
+    with connections.told(), contextlib.closing(
+        connections.Connection(**params)
+    ) as connection:
         schema.check(connection)
         yield connection
 
@@ -145,31 +142,18 @@ def quiet(connection):
     connection.execute("COMMIT")
 
 
-def _is_text(value):
-    """Return whether PostgreSQL can store a value if it is a text"""
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_text, value))
-    if not isinstance(value, str):
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in value
-
-
 def ask(connection, query, *values):
-    """Return the rows of a query"""
-    if not _is_text(values):
+    try:
+        return connection.execute(query, values)
+    except ValueError:
+        # psycopg2 refuses what PostgreSQL can't store
         raise InvalidInput(
             "A NUL character and half a character can't be stored; leave them out and try"
             " again."
-        )
-    return connection.execute(query, values)
+        ) from None
 
 
 def states(connection):
-    """Return all states in the order of their names"""
     rows = ask(
         connection,
         'SELECT id, name, own FROM package_states.state ORDER BY name COLLATE "C"',
@@ -178,7 +162,6 @@ def states(connection):
 
 
 def find(connection, name):
-    """Return the state of a name, None if there is none"""
     rows = ask(
         connection,
         "SELECT id, name, own FROM package_states.state WHERE name = %s",
@@ -188,24 +171,29 @@ def find(connection, name):
 
 
 def state(connection, name):
-    """Return a state, or raise NotThere"""
+    """Return a state, or raise that there is none"""
     found = find(connection, name)
     if found is None:
-        rows = ask(
-            connection,
-            "SELECT s.name FROM package_states.assignment_change AS c"
-            " JOIN package_states.state AS s ON s.id = c.state_id"
-            f" WHERE c.kind = '{RENAMED}' AND c.target = %s ORDER BY c.id DESC",
-            name,
-        )
+        new = renamed(connection, name)
         make = f"see package_states.show, or make it with package_states.set {name}"
-        hint = f"it is {rows[0][0]} now" if rows else make
-        raise NotThere(f"There is no package state {name}; {hint}.")
+        hint = f"it is {new} now" if new else make
+        raise PackageStateError(f"There is no package state {name}; {hint}.")
     return found
 
 
+def renamed(connection, name):
+    """Return the name that the state has now which had this one before, None if there is none"""
+    rows = ask(
+        connection,
+        "SELECT s.name FROM package_states.assignment_change AS c"
+        " JOIN package_states.state AS s ON s.id = c.state_id"
+        f" WHERE c.kind = '{RENAMED}' AND c.target = %s ORDER BY c.id DESC",
+        name,
+    )
+    return rows[0][0] if rows else None
+
+
 def create(connection, name, own):
-    """Make a state, maybe a minion's own, and return it"""
     rows = ask(
         connection,
         "INSERT INTO package_states.state (name, own) VALUES (%s, %s) RETURNING id, name, own",
@@ -216,7 +204,6 @@ def create(connection, name, own):
 
 
 def rename(connection, where, name, how):
-    """Give a state another name, and write the old one down"""
     if find(connection, name):
         raise PackageStateError(f"The package state {name} exists; take another name.")
     ask(
@@ -229,7 +216,7 @@ def rename(connection, where, name, how):
 
 
 def _revision(row):
-    return Revision(*row[:6], _items(row[6]))
+    return Revision(*row[:5], _items(row[5]))
 
 
 def _items(rows):
@@ -250,7 +237,7 @@ def newest(connection, ids):
 
 
 def revision(connection, where, number=None):
-    """Return one revision of a state, by default the newest one, or raise NotThere"""
+    """Return one revision of a state, by default the newest one, or raise that there is none"""
     if number is None:
         return newest(connection, [where.id])[where.id]
     if str(number) == "0":
@@ -263,14 +250,14 @@ def revision(connection, where, number=None):
         str(number),
     )
     if not rows:
-        raise NotThere(
+        raise PackageStateError(
             f"{where.name} has no such revision; see package_states.history {where.name}."
         )
     return _revision(rows[0])
 
 
-def revision_at(connection, where, day):
-    """Return the revision that was the newest one at the end of a day, or at a time"""
+def day(day):
+    """Return what is a day or a time, or raise that it is none"""
     try:
         datetime.datetime.fromisoformat(day)
         # what else Python takes, such as 20261124, would be the begin of the day
@@ -281,16 +268,22 @@ def revision_at(connection, where, day):
         raise InvalidInput(
             f"{names.shown(day)} is no day; write it like 2026-11-24 or '2026-11-24 12:00'."
         )
+    return day.replace("T", " ")
+
+
+def revision_at(connection, where, when):
+    """Return the revision that was the newest one at the end of a day, or at a time"""
+    when = day(when)
     rows = ask(
         connection,
         "SELECT max(number) FROM package_states.revision WHERE state_id = %s"
-        f" AND created < %s::timestamptz {'' if day[10:] else _TOMORROW}",
+        f" AND created < %s::timestamptz {'' if when[10:] else _TOMORROW}",
         where.id,
-        day,
+        when,
     )
     if rows[0][0] is None:
-        raise NotThere(
-            f"{where.name} had no revision by {day}; see package_states.history {where.name}, or"
+        raise PackageStateError(
+            f"{where.name} had no revision by {when}; see package_states.history {where.name}, or"
             " give revision=0, which asks for nothing."
         )
     return revision(connection, where, rows[0][0])
@@ -301,23 +294,16 @@ def check(connection, where, seen):
     current = revision(connection, where)
     if seen is not None and str(seen) != str(current.number):
         revision(connection, where, seen)
-        raise errors.Outdated(
+        raise PackageStateError(
             f"{where.name} is at revision {current.number} of {current.author or 'nobody'}, and you"
             f" saw {seen}; look at package_states.show {where.name} against={seen}, then"
-            f" save again with revision={current.number}."
+            f" give {current.number} in place of {seen}."
         )
     return current
 
 
 def save(connection, where, current, items, how, parent=None):
-    """Add a revision to a state and return it"""
-    text, number = item.dump(items), current.number + 1
-    rows = ask(
-        connection,
-        "SELECT min(number) FROM package_states.revision WHERE state_id = %s AND items = %s::jsonb",
-        where.id,
-        text,
-    )
+    number = current.number + 1
     rows = ask(
         connection,
         "INSERT INTO package_states.revision"
@@ -325,11 +311,11 @@ def save(connection, where, current, items, how, parent=None):
         f" VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb) RETURNING {_REVISION}",
         where.id,
         number,
-        rows[0][0] or number,
+        number,
         parent or current.number or None,
         names.author(how.author),
         names.text(how.comment, "comment"),
-        text,
+        item.dump(items),
     )
     return _revision(rows[0])
 
@@ -345,7 +331,6 @@ def assignments(connection):
 
 
 def assign(connection, where, kind, target, priority, how):
-    """Assign a state, or change the priority of its assignment"""
     ask(
         connection,
         "INSERT INTO package_states.assignment (state_id, kind, target, priority, author)"
@@ -362,7 +347,6 @@ def assign(connection, where, kind, target, priority, how):
 
 
 def unassign(connection, where, kind, target, how):
-    """Take an assignment of a state away"""
     ask(
         connection,
         "DELETE FROM package_states.assignment"
@@ -390,24 +374,37 @@ def note(connection, state_id, kind, target, priority, how):
     )
 
 
-def changes(connection, ids):
-    """Return what became of states and of their assignments, the oldest first: rows of the id of the
-    state, number, contents, parent, entries and entries before of a revision, kind, target and
+def targets(connection):
+    """Return what states are or were assigned to: rows of the id of the state, kind and target"""
+    return ask(
+        connection,
+        "SELECT DISTINCT state_id, kind, target FROM package_states.assignment_change"
+        f" WHERE kind <> '{RENAMED}'",
+    )
+
+
+def changes(connection, ids, most=None):
+    """Return what became of states and of their assignments, or the last of that, the oldest first: rows of
+    the id of the state, number, parent, entries and entries before of a revision, kind, target and
     priority (None where it was taken away) of an assignment, author, comment and time
     """
     rows = ask(
         connection,
-        "SELECT state_id, number, contents, parent, items, before, kind, target, priority,"
-        " author, comment, created::text FROM (SELECT state_id, number, contents, parent, items,"
-        " lag(items) OVER (PARTITION BY state_id ORDER BY number) AS before, NULL AS kind,"
-        " NULL AS target, NULL::int AS priority, author, comment, created"
-        " FROM package_states.revision UNION ALL SELECT state_id, NULL, NULL, NULL, NULL, NULL,"
-        " kind, target, priority, author, comment, created"
-        " FROM package_states.assignment_change) AS c WHERE state_id = ANY(%s)"
-        " ORDER BY created, state_id, number",
+        "SELECT c.state_id, c.number, r.parent, r.items, b.items, kind, target, priority,"
+        " c.author, c.comment, c.created::text FROM (SELECT * FROM (SELECT state_id, number,"
+        " NULL AS kind, NULL AS target, NULL::int AS priority, author, comment, created"
+        " FROM package_states.revision UNION ALL SELECT state_id, NULL, kind, target,"
+        " priority, author, comment, created FROM package_states.assignment_change) AS u"
+        " WHERE state_id = ANY(%s) ORDER BY created DESC, state_id DESC, number DESC"
+        " LIMIT %s) AS c LEFT JOIN package_states.revision AS r"
+        " ON r.state_id = c.state_id AND r.number = c.number"
+        " LEFT JOIN package_states.revision AS b"
+        " ON b.state_id = c.state_id AND b.number = c.number - 1"
+        " ORDER BY c.created, c.state_id, c.number",
         list(ids),
+        most,
     )
-    return [(*row[:4], _items(row[4]), _items(row[5]), *row[6:]) for row in rows]
+    return [(*row[:3], _items(row[3]), _items(row[4]), *row[5:]) for row in rows]
 
 
 def keep(connection, minion, inventory):
@@ -428,13 +425,24 @@ def keep(connection, minion, inventory):
     )
 
 
-def platforms(connection, ids=None):
-    """Return the platform of minions that sent their packages, of some ids or all, by id"""
+def packages(connection, ids, keys):
+    """Return what minions of some ids sent of packages with the names of some keys, by id, without those that
+    never sent any: one statement, and each list is read once
+    """
     rows = ask(
         connection,
-        "SELECT minion_id, platform FROM package_states.package_list"
-        " WHERE %s OR minion_id = ANY(%s)",
-        ids is None,
-        list(ids or ()),
+        "SELECT minion_id, (SELECT jsonb_object_agg(key, value) FROM jsonb_each(packages)"
+        " WHERE split_part(key, ':', 1) = ANY(%s)) FROM package_states.package_list"
+        " WHERE minion_id = ANY(%s)",
+        sorted({key.partition(":")[0] for key in keys}),
+        list(ids),
     )
-    return dict(rows)
+    return {minion: there or {} for minion, there in rows}
+
+
+def platforms(connection, ids=None):
+    """Return the platform of minions that sent their packages, of some ids or all, by id"""
+    query = "SELECT minion_id, platform FROM package_states.package_list"
+    if ids is None:
+        return dict(ask(connection, query))
+    return dict(ask(connection, f"{query} WHERE minion_id = ANY(%s)", list(ids)))

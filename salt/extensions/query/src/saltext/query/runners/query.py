@@ -47,7 +47,7 @@ def items(
     of all items. What fits has neither, unless a limit or an offset is given.
 
     what
-        ``instance``, ``job``, ``lock``, ``node`` or ``os``
+        ``instance``, ``job``, ``lock``, ``node``, ``os`` or ``package``
     fields
         A list of names of fields, or a string with commas between them.
     filter
@@ -170,7 +170,7 @@ def fields(what, fields=None):  # pylint: disable=redefined-outer-name
     also the grains, the entries of the mine and the keys of the pillars that there are.
 
     what
-        ``instance``, ``job``, ``lock``, ``node`` or ``os``
+        ``instance``, ``job``, ``lock``, ``node``, ``os`` or ``package``
     fields
         The names of those that are asked for, as a list or with commas between them. All
         of them by default.

@@ -5,7 +5,7 @@ import { perms, send } from "./api.js";
 /** @type {Record<string, string>} */
 const CALLS = {
   "queue.list": "job_handler.list",
-  "queue.figures": "job_handler.figures",
+  "queue.figures": "job_handler.status",
   "queue.show": "job_handler.show",
   "queue.history": "job_handler.history",
   "queue.cancel": "job_handler.cancel",

@@ -60,10 +60,18 @@ export function Fleet() {
   const [sort, setSort] = useState("");
   const [live, setLive] = useState(false);
   const [typed, setTyped] = useState(filter.value);
-  const [fields, noFields] = useLoad(async () => (await call("fleet.fields", { what: type })).fields, [type]);
-  const known = fields ?? [];
+  // the list of all fields costs the master a look at each minion: only what opens a menu asks for it
+  const [menus, setMenus] = useState(false);
+  const usual = USUAL[type] ?? ["name"];
+  const listed = menus || columns.some((one) => !usual.includes(one));
+  const [found, noFields] = useLoad(async () => ({ type, listed, fields: listed ? (await call("fleet.fields", { what: type })).fields : [] }), [type, listed]);
+  const menu = { onFocus: () => setMenus(true), onMouseEnter: () => setMenus(true) };
+  const told = found?.type === type && found.listed === listed;
+  const known = told ? found.fields : [];
   const asking = known.filter((one) => columns.includes(one.name) && asks(one)).map((one) => one.name);
-  const wanted = [type === "node" ? "name" : columns[0], ...columns].filter((one, index, all) => all.indexOf(one) === index && (live || !asking.includes(one)));
+  // before the fields are known, what is not usual may ask minions
+  const sure = (one) => told || noFields || usual.includes(one);
+  const wanted = [type === "node" ? "name" : columns[0], ...columns].filter((one, index, all) => all.indexOf(one) === index && sure(one) && (live || !asking.includes(one)));
   const terms = [filter.value && `(${filter.value})`, type === "job" && onlyFailed.value && "(fail_cnt > 0)"].filter(Boolean);
   const text_ = terms.join(" and ");
   const [answer, failure, again, busy] = useLoad(
@@ -78,14 +86,14 @@ export function Fleet() {
     localStorage.setItem("columns", JSON.stringify(chosen.value));
   };
   return html`<h1>Fleet</h1>
-    <${Trouble} failure=${noFields} what="query extension" how=${HOW} />
+    <${Trouble} failure=${failure?.missing || failure?.forbidden ? failure : noFields} what="query extension" how=${HOW} />
     <div class="line">
       <label>Show <select value=${type} onChange=${(event) => { what.value = event.target.value; filter.value = ""; setTyped(""); setSort(""); setLive(false); }}>
         ${Object.entries(TYPES).map(([key, name]) => html`<option value=${key}>${name}</option>`)}</select></label>
-      <${Filter} fields=${known} value=${typed} applied=${filter.value} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${failure && !failure.missing && !failure.forbidden ? failure.message.replace("a fields query lists them", "the list below Columns has them") : ""} />
+      <${Filter} fields=${known} menu=${menu} value=${typed} applied=${filter.value} onInput=${setTyped} onDone=${(value) => (value === filter.value ? again() : (filter.value = value))} error=${failure && !failure.missing && !failure.forbidden ? failure.message.replace("a fields query lists them", "the list below Columns has them") : ""} />
       ${type === "job" && html`<label><input type="checkbox" checked=${onlyFailed.value} onChange=${(event) => (onlyFailed.value = event.target.checked)} /> Only failed jobs</label>`}
     </div>
-    <details><summary>Columns</summary><fieldset><legend>Columns to show</legend>
+    <details onToggle=${() => setMenus(true)}><summary>Columns</summary><fieldset><legend>Columns to show</legend>
       ${known.slice(0, 2000).map((one) => html`<label title=${one.doc}><input type="checkbox" checked=${columns.includes(one.name)} onChange=${() => choose(one.name)} /> ${text(one.name)}</label>`)}
     </fieldset></details>
     <div class="line">
@@ -95,7 +103,7 @@ export function Fleet() {
       ${Object.entries(NOTES).map(([key, words]) => answer?.[key] > 0 && html`<span class="dim" key=${key}>${answer[key].toLocaleString("en")} ${words}.</span>`)}
       <button disabled=${!answer} onClick=${() => download(heads, rows)}>Save as CSV</button>
     </div>
-    ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} filter=${filter.value} quiet=${Boolean(failure)} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
+    ${may("fleet.count") && html`<${Counts} key=${type} type=${type} fields=${known} menu=${menu} filter=${filter.value} quiet=${Boolean(failure)} onPick=${(term) => setTyped((filter.value = filter.value ? `(${filter.value}) and ${term}` : term))} />`}
     ${type === "package" && answer && html`<p class="dim">This list only has installed packages. <a href="#/states">Package states</a> says which minions lack one.</p>`}
     ${answer && html`<${Grid} label="Fleet" columns=${heads} rows=${rows} sort=${sort} onSort=${(key) => setSort(sort === key ? `-${key}` : key)} draw=${(row, column, tab) => draw(type, row[heads.indexOf(column)], column, tab)} />`}`;
 }
@@ -123,7 +131,7 @@ export function draw(type, [status, value], column, tab = 0) {
 }
 
 /** A filter with completion of field names; the error of the master stands below it. */
-function Filter({ fields, value, applied, onInput, onDone, error }) {
+function Filter({ fields, menu, value, applied, onInput, onDone, error }) {
   const [place, setPlace] = useState(-1);
   const word = /[\w./]+$/.exec(value)?.[0] ?? "";
   const found = word ? fields.filter((one) => one.name.startsWith(word) && one.name !== word).slice(0, 8) : [];
@@ -143,19 +151,20 @@ function Filter({ fields, value, applied, onInput, onDone, error }) {
   };
   return html`<div class="combo"><label>Filter
     <input role="combobox" aria-expanded=${found.length > 0} aria-controls="completions" aria-autocomplete="list" aria-invalid=${Boolean(error)} aria-describedby="filter-error" aria-activedescendant=${place >= 0 ? `completion-${place}` : null}
-      placeholder='os == "Debian" and mtotal < 4G' value=${value} onInput=${(event) => onInput(event.target.value)} onKeyDown=${key} /></label>
+      ...${menu} placeholder='os == "Debian" and mtotal < 4G' value=${value} onInput=${(event) => onInput(event.target.value)} onKeyDown=${key} /></label>
     <ul id="completions" role="listbox" aria-label="Fields" hidden=${found.length === 0}>${found.map((one, index) => html`<li role="option" id=${`completion-${index}`} aria-selected=${index === place} onMouseDown=${() => take(one.name)}>${text(one.name)}</li>`)}</ul>
     ${value.trim() !== applied && html`<div class="dim" role="status">Not applied yet: press Enter.</div>`}
     <div id="filter-error" class="bad" role="alert">${text(error)}</div></div>`;
 }
 
 /** How many there are of each value; a click on a value shows those. */
-function Counts({ type, fields, filter: wanted, quiet, onPick }) {
+function Counts({ type, fields, menu, filter: wanted, quiet, onPick }) {
   const [field, setField] = useState(BARS[type] ?? "");
   const [answer, failure] = useLoad(async () => (field ? call("fleet.count", { what: type, fields: [field], limit: 8, sort: "-count", ...(wanted ? { filter: wanted } : {}) }) : null), [type, field, wanted]);
   const most = Math.max(1, ...(answer?.data ?? []).map((row) => row[1][1]));
-  return html`<label>Count by <select value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
-      ${fields.filter((one) => !asks(one)).slice(0, 2000).map((one) => html`<option value=${one.name}>${text(one.name)}</option>`)}</select></label>
+  const names = fields.filter((one) => !asks(one)).slice(0, 2000).map((one) => one.name);
+  return html`<label>Count by <select ...${menu} value=${field} onChange=${(event) => setField(event.target.value)}><option value="">–</option>
+      ${(names.includes(field) || !field ? names : [field, ...names]).map((name) => html`<option value=${name}>${text(name)}</option>`)}</select></label>
     ${failure && !quiet && html`<p class="note bad" role="alert">${text(failure.message)}</p>`}
     ${answer && html`<div class="bars">${answer.data.map(([[status, value], [, number]]) => html`<span>${status || typeof value !== "string" ? text(status ? MARKS[status] : value) : html`<button class="link" onClick=${() => onPick(`${field} == ${JSON.stringify(value)}`)}>${text(value)}</button>`}</span><meter min="0" max=${most} value=${number} aria-label=${text(value)}></meter><span>${number}</span>`)}</div>`}`;
 }
