@@ -221,7 +221,7 @@ def parser() -> argparse.ArgumentParser:
         "a release that has it)",
     )
     made.add_argument("--repeat", type=int, default=1, metavar="N", help="how often each is run (default: 1)")
-    made.add_argument("--record", action="store_true", help="put the runs into docs/evidence and docs/zoo.md")
+    made.add_argument("--record", action="store_true", help="put the runs into docs/zoo.json and docs/zoo.md")
     made.add_argument("--list", action="store_true", help="list the bugs, and run nothing")
     return made
 

@@ -81,8 +81,6 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
         raise UsageError("FILE and --message need --topic NAME or --new NAME: say which topic they are for.")
     if options.message and not options.new:
         raise UsageError("--message is for --new: edit the message of an existing topic in its patch file.")
-    if (options.patch or options.diff) and not (options.topic or options.new):
-        raise UsageError("--patch and --diff need --topic NAME or --new NAME: say which topic the hunks are for.")
     message = read_message(options.message) if options.message else None
     request = save.Request(
         topic=options.new or options.topic,
@@ -90,8 +88,6 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
         files=resolve_files(repository, tuple(options.files)),
         message=message,
         date=dt.datetime.now(dt.UTC).replace(microsecond=0).isoformat(),
-        ask=options.patch,
-        diff=readable(options.diff) if options.diff else None,
     )
     saved = save.save(repository, request)
     lines = [f"{topic}: {path}" for topic, paths in saved.edits.items() for path in paths]
@@ -100,7 +96,6 @@ def run_save(repository: Repository, options: argparse.Namespace) -> CommandResu
     if request.new and request.topic and read_series(repository.layout).get(request.topic).is_template:
         lines.append(f"write its message: the head of patches/{request.topic}.patch, then 'nox -s apply'")
     lines += [f"left: new file {path} belongs to no topic yet" for path in saved.left]
-    lines += [f"left: edits of {path} are not saved yet" for path in saved.unsaved]
     if saved.proposed:
         names = ", ".join(saved.proposed)
         lines.append(f"added to the message: 'Requires: {names}', whose lines it changes; correct it if that is wrong")
@@ -158,19 +153,6 @@ def resolve_files(repository: Repository, names: tuple[str, ...]) -> tuple[str, 
         else:
             raise UsageError(f"There is no file {layout.salt / name}: name files relative to salt/.")
     return tuple(resolved)
-
-
-def readable(path: Path) -> Path:
-    """Return the absolute path of a file that can be read.
-
-    Raises:
-        UsageError: when it cannot.
-    """
-    try:
-        path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"The file {path} cannot be read ({error.strerror}): name a diff.") from None
-    return path.resolve()
 
 
 def read_message(path: Path) -> str:
@@ -401,9 +383,6 @@ def _add_tree(add: Add) -> None:
     choice.add_argument("--topic", metavar="NAME", help="the topic that the files belong to")
     choice.add_argument("--new", metavar="NAME", help="start a topic with the files, at the end of the series")
     one.add_argument("--message", type=Path, metavar="FILE", help="message of the new topic, with its trailers")
-    choice = one.add_mutually_exclusive_group()
-    choice.add_argument("--patch", action="store_true", help="ask for each hunk whether it belongs to the topic")
-    choice.add_argument("--diff", type=Path, metavar="FILE", help="save only the hunks of this diff of the tree")
     one.add_argument("files", nargs="*", metavar="FILE", help="only these, relative to salt/; a new file moves here")
 
     one = add(run_check, "check --tests", lock=NO_LOCK)

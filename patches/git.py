@@ -120,18 +120,15 @@ class Git:
     def attempt(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git in the work tree and tell how it ended."""
         cwd = self.work_tree if self.work_tree.is_dir() else None
-        command, environ = self._command(args, env or {})
+        require_git()
+        index = {"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {}
+        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
+        environ = environment({**(env or {}), **index})
         # git holds the lock of ours as well, see `locked`; nothing else is inheritable
         run = subprocess.run(
             command, input=feed, capture_output=True, env=environ, cwd=cwd, check=False, close_fds=False
         )
         return Result(run.returncode, run.stdout, decode(run.stderr).strip())
-
-    def _command(self, args: Iterable[str], env: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        require_git()
-        index = {"GIT_INDEX_FILE": str(self.index)} if self.index is not None else {}
-        command = ["git", f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}", *args]
-        return command, environment({**env, **index})
 
     def run(self, *args: str, feed: bytes = b"", env: Mapping[str, str] | None = None) -> Result:
         """Run git in the work tree.
@@ -144,18 +141,6 @@ class Git:
             said = result.err or result.text or "no message"
             raise ToolError(f"git {args[0]} failed with exit code {result.code} in {self.work_tree}: {said}")
         return result
-
-    def ask(self, *args: str) -> None:
-        """Run a git command that talks with the user on the terminal, with the user's editor.
-
-        Raises:
-            ToolError: when it fails.
-        """
-        editor = next((os.environ[name] for name in ("GIT_EDITOR", "VISUAL", "EDITOR") if os.environ.get(name)), "vi")
-        command, environ = self._command(args, {"GIT_EDITOR": editor})
-        run = subprocess.run(command, env=environ, cwd=self.work_tree, check=False)
-        if run.returncode:
-            raise ToolError(f"git {args[0]} failed with exit code {run.returncode} in {self.work_tree}.")
 
     def text(self, *args: str, feed: bytes = b"") -> str:
         """Run git and give its output without the last line's end."""

@@ -21,7 +21,6 @@ from patches.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from patches.git import Git
     from patches.repository import Repository
@@ -76,13 +75,6 @@ class Request:
     files: tuple[str, ...] = ()
     message: str | None = None
     date: str | None = None
-    ask: bool = False
-    diff: Path | None = None
-
-    @property
-    def is_part(self) -> bool:
-        """Whether only some hunks are wanted."""
-        return self.ask or self.diff is not None
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ class Saved:
     """What was saved: edited and new files for each topic, the patches that were written, the new files that were left.
 
     Files are left when the user named others: they belong to no topic yet. `proposed` are topics that a new one needs
-    and did not name. `unsaved` are edits that are still in the tree, when only some hunks were saved.
+    and did not name.
     """
 
     edits: dict[str, tuple[str, ...]]
@@ -99,7 +91,6 @@ class Saved:
     head: str
     left: tuple[str, ...] = ()
     proposed: tuple[str, ...] = ()
-    unsaved: tuple[str, ...] = ()
 
 
 def save(repository: Repository, request: Request) -> Saved:
@@ -124,9 +115,7 @@ def save(repository: Repository, request: Request) -> Saved:
     for name in request.files:
         if name not in edited and name not in present:
             raise UsageError(f"{layout.salt / name} is neither an edited nor a new file: leave it out.")
-    snapshot = _snapshot(tree, request, edited)
-    if request.is_part:
-        edited = repository.changed(state.head, snapshot)
+    snapshot = tree.snapshot()
     edits = _assign(edited, request, series, _touching(repository, state))
     claims, left = _claim(present, request, series)
     if request.new and request.topic not in edits and not claims:
@@ -150,19 +139,7 @@ def save(repository: Repository, request: Request) -> Saved:
     tree.adopt(new.head, new.head, [new.head])
     tree.forget_commits()
     new_files = {request.topic: claims} if request.topic and claims else {}
-    return Saved(edits, new_files, written, new.head, left, proposed, tree.edits() if request.is_part else ())
-
-
-def _snapshot(tree: Tree, request: Request, edited: tuple[str, ...]) -> str:
-    """Write what is to be saved as a git tree: all edits, or the hunks that the user chooses."""
-    if not request.is_part:
-        return tree.snapshot()
-    asked = tuple(name for name in edited if not request.files or name in request.files)
-    chosen = tree.choose(asked, request.diff)
-    new = [name for name in tree.repository.changed("HEAD", chosen) if name not in tree.repository.files("HEAD")]
-    if new:
-        raise UsageError(f"{request.diff} brings the file {new[0]}: leave it out, and name new files as FILE.")
-    return chosen
+    return Saved(edits, new_files, written, new.head, left, proposed)
 
 
 def _require_topic(request: Request, series: Series) -> None:
@@ -229,7 +206,7 @@ def _claim(present: Iterable[str], request: Request, series: Series) -> tuple[tu
             f"New files belong to no topic yet: {shown(tuple(unclaimed))}. Say whose they are with 'nox -s save -- "
             "--topic NAME [FILE...]', start a topic with '--new NAME [FILE...]', or delete them."
         )
-    if not request.files and not request.is_part:
+    if not request.files:
         return tuple(unclaimed), ()
     owned = series.get(request.topic).files if request.topic in series.topics else ()
     claims = tuple(name for name in present if name in request.files and name not in owned)

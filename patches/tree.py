@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patches.errors import UsageError
 from patches.git import Git, list_paths
 from patches.layout import EXTENSIONS, write_atomically
 from patches.repository import BRANCH, GENERATED
@@ -85,29 +84,6 @@ class Tree:
         """Forget which commits were taken: what they changed is saved, or dropped."""
         for ref in self.git.text("for-each-ref", "--format=%(refname)", TAKEN).splitlines():
             self.git.run("update-ref", "-d", ref)
-
-    def choose(self, files: Iterable[str], diff: Path | None = None) -> str:
-        """Write the last commit's files with some of the edits as a git tree; give its id.
-
-        Args:
-            files: the files to ask about, hunk by hunk, on the terminal.
-            diff: takes the place of the questions: the edits that are wanted.
-
-        Raises:
-            UsageError: when the diff holds what is no edit of the tree.
-        """
-        with self._private_index() as git:
-            if diff is None:
-                git.ask("add", "--patch", "--", *(f":(literal){name}" for name in files))
-            else:
-                there = git.attempt("apply", "--reverse", "--check", str(diff))
-                taken = git.attempt("apply", "--cached", str(diff)) if not there.code else there
-                if taken.code:
-                    raise UsageError(
-                        f"{diff} is not a part of the edits of {self.folder} ({taken.err.splitlines()[0]}): make it "
-                        "with 'git diff' in the tree's git directory, and take hunks out of it."
-                    )
-            return git.text("write-tree")
 
     def full_tree(self, files: Iterable[str]) -> str:
         """Write the last commit's files and those of our new files that exist as a git tree; give its id."""

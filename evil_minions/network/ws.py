@@ -11,58 +11,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from wsproto.events import AcceptConnection, CloseConnection, Ping, TextMessage
+
 from evil_minions.network import link, tcp
 from evil_minions.network.wire import Wire
 from evil_minions.protocol import websocket
-from evil_minions.protocol.websocket import Opcode, Other
 
 if TYPE_CHECKING:
+    from wsproto.events import Event
+
     from evil_minions.network.wire import Endpoint, WireOwner
 
 # the text by which Salt's own client asks for the end
-_CLOSE_TEXT = b"close"
+_CLOSE_TEXT = "close"
 
 
 class _WebSocketWire(Wire):
     """A connection that speaks WebSocket: handshake, answers to pings, messages."""
 
-    __slots__ = ("_decoder",)
+    __slots__ = ("_client",)
 
     path: ClassVar[str]
     keepalive = False
 
     def __init__(self, endpoint: Endpoint, owner: WireOwner) -> None:
         super().__init__(endpoint, owner)
-        self._decoder: websocket.Decoder | None = None
+        self._client = websocket.Client()
 
     def greet(self) -> None:
-        key = websocket.new_key()
-        self._decoder = websocket.Decoder(key)
-        self.write(websocket.upgrade(*self.endpoint.address, self.path, key))
+        self.write(self._client.upgrade(*self.endpoint.address, self.path))
 
     def send(self, message: bytes) -> None:
-        self.write(websocket.frame(message))
+        if self._connection is not None:
+            self.write(self._client.frame(message))
 
     def received(self, data: memoryview) -> None:
-        for event in self._decoder.feed(data) if self._decoder else ():
+        for event in self._client.feed(data):
+            if self._connection is None:
+                # what stands behind a close is nobody's any more
+                return
             if isinstance(event, bytes):
                 self.taken(event)
-            elif isinstance(event, Other):
-                self._other(event)
             else:
-                self.established()
+                self._control(event)
 
     def taken(self, message: bytes) -> None:
         self.deliver(message)
 
-    def _other(self, event: Other) -> None:
-        if event.opcode == Opcode.PING:
-            self.answer(websocket.frame(event.body, Opcode.PONG))
-        elif event.opcode == Opcode.CLOSE or event.body == _CLOSE_TEXT:
-            self.write(websocket.frame(event.body[:2] if event.opcode == Opcode.CLOSE else b"", Opcode.CLOSE))
-            self.fail()
-        elif event.opcode == Opcode.TEXT:
-            self.drop()
+    def _control(self, event: Event) -> None:
+        match event:
+            case AcceptConnection():
+                self.established()
+            case Ping():
+                self.answer(self._client.frame(event.response()))
+            case CloseConnection():
+                self.write(self._client.frame(event.response()))
+                self.fail()
+            case TextMessage(data=text):
+                if text == _CLOSE_TEXT:
+                    self.write(self._client.frame(CloseConnection(code=1000)))
+                    self.fail()
+                else:
+                    self.drop()
 
 
 class RequestWire(_WebSocketWire):

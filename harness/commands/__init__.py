@@ -244,7 +244,7 @@ def parser() -> argparse.ArgumentParser:
         "--watch",
         type=Path,
         metavar="FOLDER",
-        help="serve the page in this folder with salt-api, and show the run there while it goes on",
+        help="serve the page in this folder (`nox -s load` names the console) with salt-api, and show the run there",
     )
     containers.add_options(entry)
 

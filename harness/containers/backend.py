@@ -20,6 +20,7 @@ from harness.containers import engine, image, relay, roles, swarm
 from harness.containers.channel import Channel, Offset, measure
 from harness.database.container import address
 from harness.errors import DockerError, HarnessError, MasterError, RunError, SettingsError, StartError
+from harness.load.backend import Backend
 from harness.processes.deadline import Deadline
 from harness.processes.processes import Processes
 from harness.samples import ClockSample, SampleFile
@@ -28,7 +29,6 @@ from harness.scenarios.clients import CLI, OVER_API
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from harness.load.backend import Job
     from harness.load.watch import Watch
@@ -246,7 +246,7 @@ JOB_CACHE_S = 330.0
 MASTER = "master"
 
 
-class ContainerBackend:
+class ContainerBackend(Backend):
     """The bed in containers, for one job."""
 
     def __init__(self, job: Job, settings: ContainerSettings, say: Callable[[str], None]) -> None:
@@ -275,12 +275,6 @@ class ContainerBackend:
                 raise DockerError(f"Docker refuses: {error.explanation or error}") from error
             self._stack = stack.pop_all()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Fetch the logs, then remove everything."""
-        self._stack.__exit__(kind, error, traceback)
 
     def _start(self, stack: ExitStack) -> None:
         wanted, url = self._settings, address(os.environ)

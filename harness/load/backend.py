@@ -123,14 +123,16 @@ class Backend(Protocol):
     watched: str
     watch: Watch | None
     here: bool
+    _stack: ExitStack
 
     def __enter__(self) -> Self:
-        """Start everything but fleet and clients."""
+        """Start everything but fleet and clients, and leave to `_stack` how to stop it."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop everything; logs and samples are in the job's folder."""
+        self._stack.__exit__(kind, error, traceback)
 
     def start_fleet(self) -> Fleet:
         """Start the simulated minions and return them once they answer."""
@@ -190,7 +192,7 @@ def _run(bed: Bed, name: str, argv: Sequence[str], seconds: float) -> None:
         raise RunError(f"The program {name} failed (exit code {code}), see {process.log}: {process.tail(1)}")
 
 
-class LocalBackend:
+class LocalBackend(Backend):
     """The bed on this machine."""
 
     def __init__(self, job: Job) -> None:
@@ -231,12 +233,6 @@ class LocalBackend:
                 self.watched = self.watch.instructions(self._bed.api)
             self._stack = stack.pop_all()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Stop the bed."""
-        self._stack.__exit__(kind, error, traceback)
 
     def start_fleet(self) -> BedFleet:
         """Start the simulated minions."""

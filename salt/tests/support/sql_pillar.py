@@ -9,8 +9,8 @@ import salt.pillar.sql_base as sql_base
 
 class FakeCursor:
     """
-    Cursor that formats its queries as the MySQL drivers do, and answers each
-    with the next of the prepared results
+    Cursor that formats its queries as psycopg2 does, and answers each with the
+    next of the prepared results
     """
 
     def __init__(self, results):
@@ -20,7 +20,8 @@ class FakeCursor:
         self.description = None
 
     def execute(self, query, args=None):
-        self.queries.append(query if args is None else query % args)
+        plain = args is None or "%" not in query
+        self.queries.append(query if plain else query % args)
         names, self.rows = self.results.pop(0)
         self.description = [(name,) for name in names]
 

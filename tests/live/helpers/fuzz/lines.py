@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+from wsproto.events import CloseConnection
 
 from evil_minions import zmtp
 from evil_minions.errors import WireError
@@ -26,7 +28,7 @@ class Line:
     """One connection, which is made again after it was lost; a context manager."""
 
     # what is sent first, what comes back before the rest may be sent, and that rest
-    opening: ClassVar[tuple[bytes, Callable[[bytes], bool], bytes]] = (b"", bool, b"")
+    opening: tuple[bytes, Callable[[bytes], bool], bytes] = (b"", bool, b"")
 
     def __init__(self, port: int) -> None:
         """Take the port."""
@@ -63,7 +65,9 @@ class Line:
         found = socket.create_connection((HOST, self._port), CONNECT_S)
         try:
             if opened:
-                self._handshake(found)
+                opener = type(self)(self._port)
+                opener._begin()
+                opener._handshake(found)
             found.sendall(data)
         except OSError:
             found.close()
@@ -201,11 +205,9 @@ class TcpLine(Line):
 class WsLine(Line):
     """A WebSocket."""
 
-    key: ClassVar[bytes] = b"MDEyMzQ1Njc4OWFiY2RlZg=="
-    opening = websocket.upgrade(HOST, 0, "/ws", key), lambda data: b"\r\n\r\n" in data, b""
-
     def _begin(self) -> None:
-        self._decoder = websocket.Decoder(self.key)
+        self._decoder = websocket.Client()
+        self.opening = self._decoder.upgrade(HOST, self._port, "/ws"), lambda data: b"\r\n\r\n" in data, b""
 
     def wrap(self, message: bytes) -> bytes:
         """Return a binary frame."""
@@ -216,7 +218,7 @@ class WsLine(Line):
         for event in self._decoder.feed(data):
             if isinstance(event, bytes):
                 yield event
-            elif isinstance(event, websocket.Other):
+            elif isinstance(event, CloseConnection):
                 raise WireError("The master has closed the connection.")
 
     @classmethod

@@ -107,7 +107,7 @@ async def test_fast_write_behind_pending_ones(master_opts):
 
 
 @linux
-@pytest.mark.parametrize("limit", [50, 0])
+@pytest.mark.parametrize("limit", [50, 0, -1])
 async def test_fast_subscriber_that_is_full_for_moments(
     master_opts, monkeypatch, limit
 ):
