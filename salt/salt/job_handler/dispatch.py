@@ -149,18 +149,12 @@ class Dispatcher:
         self.wake = self._wake.set
         # how many wait for the lock who do not wait for the whole queue
         self._hurry = 0
-        # {wave: (its job, when it was published)}
+        # {wave: (its job, when it was published)} of those that may not have been sent
         self._flying = {}
-        # waves that may not have been published, as Store.waves has them
-        self._unsent = []
-        # jobs with waves in the store
-        self._open = set()
+        #: waves to publish again after a restart, as Store.waves has them
+        self.unsent = []
         # {number of a job: when its caller was told last}, the next to look after first
         self._callers = collections.OrderedDict()
-
-    def has(self, jid):
-        """Return whether waves of a job are in the store."""
-        return jid in self._open
 
     # After a restart
 
@@ -172,17 +166,19 @@ class Dispatcher:
         now = self.clock()
         sent = collections.Counter()
         for row, known in self.store.waves():
-            _, seq, jid, *_, minions, _ = row
-            self._recover_wave(row, now)
-            sent[seq] += len(minions)
+            wave, seq, jid, cost, at, is_sent, _, minions, held = row
+            cost = int(cost) if cost == int(cost) else cost
+            job = Job(seq, jid, *(known or ("",)), minions=minions)
             if known is not None:
-                fun, user = known
-                self._adopt(Job(seq, jid, fun, 0, user=user, minions=minions))
+                self.queue.adopt(job)
+            self.leases.take(jid, held, cost, now, at, job.name)
+            sent[seq] += len(minions)
+            if not is_sent:
+                self._flying[wave] = jid, float("inf")
+                self.unsent.append(row)
         self.store.keep_lead()
-        running = set(self.store.values("jid", "running"))
-        self.store.progress((), (), running - self._open)
+        self._write_progress(now)
         self.take_direct()
-        self._set_unsent(self._unsent)
         # returns may have come while nobody listened
         self.leases.doubt()
         self.store.keep_lead()
@@ -200,63 +196,43 @@ class Dispatcher:
             self.queue.put(job)
             self._follow(job)
 
-    def _recover_wave(self, row, now):
-        wave, _, jid, cost, at, sent, _, minions, held = row
-        cost = int(cost) if cost == int(cost) else cost
-        self.leases.take(jid, held, cost, now, at)
-        self._open.add(jid)
-        if sent:
-            return
-        why = None
-        if now - at > RESEND_SECONDS:
-            why = f"that was {now - at:.0f} s ago"
-        elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
-            self.opts, minions
-        ):
-            why = "minions with resources could run it twice"
-        if held and why is None:
-            self._unsent.append(row)
-            return
-        self._flying[wave] = jid, now
-        if held:
-            log.warning(
-                "Job %s may not have been sent to %s when the job handler ended. It is"
-                " not sent again, as %s",
-                jid,
-                ", ".join(held),
-                why,
-            )
-
     def take_direct(self):
         """Give leases to the minions of jobs that workers have published themselves."""
         for row in self.store.jobs("direct"):
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
-            self._adopt(job)
+            self.queue.adopt(job)
             self.store.wave(job, minions, {}, (), True, "direct")
-            self.leases.take(job.jid, minions, job.cost, self.clock())
-            self._open.add(job.jid)
-
-    def _adopt(self, job):
-        """Let a job that runs count for rules and for estimates."""
-        self.queue.adopt(job)
-        self.report.estimate.dispatched(job.jid, job.functions)
-
-    def _set_unsent(self, rows):
-        self._unsent = rows
-        pairs = [(row[2], minion) for row in rows for minion in row[-1]]
-        self.leases.set_unsent(pairs, self.clock())
+            self.leases.take(job.jid, minions, job.cost, self.clock(), fun=job.name)
 
     async def _publish_unsent(self):
         """Publish what may not have been published, under the same job ids."""
-        if self.queue.pausing(self.clock()) or self.clock() < self.connected_at:
-            return
-        while self._unsent and not self.queue.is_held(self.clock()):
-            wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
+        while self.unsent:
+            now = self.clock()
+            wave, seq, jid, _, at, _, whole, minions, _ = self.unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
-            # a transaction makes sure that this master still leads
-            with self.store.writing():
-                load = self.store.load_of(seq) if owing else None
+            why = None
+            if now - at > RESEND_SECONDS:
+                why = f"that was {now - at:.0f} s ago"
+            elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
+                self.opts, minions
+            ):
+                why = "minions with resources could run it twice"
+            elif owing and (self.queue.is_stopped(now) or now < self.connected_at):
+                return
+            load = None
+            if owing and why:
+                log.warning(
+                    "Job %s may not have been sent to %s when the job handler ended. It"
+                    " is not sent again, as %s",
+                    jid,
+                    ", ".join(owing),
+                    why,
+                )
+            elif owing:
+                # a transaction makes sure that this master still leads
+                with self.store.writing():
+                    load = self.store.load_of(seq)
             if load is not None:
                 if not whole or len(owing) < len(minions):
                     load = narrow(load, owing)
@@ -264,8 +240,12 @@ class Dispatcher:
                 if not await self._published(jid, load, owing):
                     self.queue.hold(self.clock())
                     return
-            self._flying[wave] = jid, self.clock()
-            self._set_unsent(self._unsent[1:])
+            self._land(wave, jid)
+
+    def _land(self, wave, jid):
+        """A wave has been published, or will not be again."""
+        self._flying[wave] = jid, self.clock()
+        self.unsent = [row for row in self.unsent if row[0] != wave]
 
     async def _published(self, jid, load, minions):
         """Publish a wave that is written down, and return whether that worked."""
@@ -323,7 +303,10 @@ class Dispatcher:
                     await self.do(self.queue.force(job))
         else:
             begin = self.clock()
-            await self.pump(PATIENCE_SECONDS)
+            pumping = asyncio.ensure_future(self.pump())
+            await asyncio.wait([pumping], timeout=PATIENCE_SECONDS)
+            if pumping.done():
+                pumping.result()
             late = self.clock() - begin >= PATIENCE_SECONDS
             # what was discarded still has a count
             sent = job not in self.queue and not job.count
@@ -354,17 +337,9 @@ class Dispatcher:
                 self.queue.hold(self.clock())
                 await asyncio.sleep(1)
 
-    async def pump(self, patience=None):
-        """
-        Do what is to be done now, or leave it to whoever has been at it for
-        ``patience`` seconds.
-        """
-        try:
-            await asyncio.wait_for(self.lock.acquire(), patience)
-        except asyncio.TimeoutError:
-            self._wake.set()
-            return
-        try:
+    async def pump(self):
+        """Do what is to be done now."""
+        async with self.lock:
             self._wake.clear()
             await self._publish_unsent()
             while True:
@@ -380,8 +355,6 @@ class Dispatcher:
                 if self._hurry:
                     self._wake.set()
                     break
-        finally:
-            self.lock.release()
 
     @contextlib.asynccontextmanager
     async def ahead(self):
@@ -415,8 +388,8 @@ class Dispatcher:
 
         if not self._written(action, write):
             return False
-        self._open.add(job.jid)
-        self.report.estimate.dispatched(job.jid, job.functions)
+        if minions:
+            self._flying[wave] = job.jid, float("inf")
         job.left_out.update(excluded)
         for part in _parts(excluded):
             await self.bus.fire(job, "excluded", {"excluded": part})
@@ -424,8 +397,8 @@ class Dispatcher:
             if not whole:
                 load = narrow(load, minions, excluded if once else ())
             if not await self._published(job.jid, load, minions):
-                return self._failed(action, wave, whole)
-            self._flying[wave] = job.jid, self.clock()
+                return await self._failed(action, wave, whole)
+            self._land(wave, job.jid)
         if not action.rest:
             self.report.count("dispatched", job, self.clock())
         if job.notified or action.rest:
@@ -454,7 +427,7 @@ class Dispatcher:
         self.queue.done(action, self.clock())
         return True
 
-    def _failed(self, action, wave, whole):
+    async def _failed(self, action, wave, whole):
         """Put the minions of a wave that could not be published back into the queue."""
         job = action.job
         try:
@@ -462,10 +435,12 @@ class Dispatcher:
         except UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
             row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
-            self._set_unsent([*self._unsent, (*row, action.minions, action.minions)])
+            self.unsent.append((*row, action.minions, action.minions))
             self.queue.hold(self.clock())
             return True
+        del self._flying[wave]
         self.queue.undo(action, self.clock())
+        await self._notify(job)
         return False
 
     async def _discard(self, action):
@@ -498,9 +473,8 @@ class Dispatcher:
         async with self.ahead():
             self.take_over(self.store.values("seq", "queued"))
             if minions is None:
-                for row in [row for row in self._unsent if row[2] == jid]:
-                    self._flying[row[0]] = jid, self.clock()
-                self._set_unsent([row for row in self._unsent if row[2] != jid])
+                for wave in [row[0] for row in self.unsent if row[2] == jid]:
+                    self._land(wave, jid)
             for action in self.queue.cancel(jid, minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
@@ -540,18 +514,16 @@ class Dispatcher:
         await self._look_after_callers(now)
 
     def _write_progress(self, now):
-        sent = {
-            wave for wave, (_, at) in self._flying.items() if now - at > FLIGHT_SECONDS
-        }
-        busy = {jid for wave, (jid, _) in self._flying.items() if wave not in sent}
-        busy.update(row[2] for row in self._unsent)
-        done = self._open.difference(self.leases.jobs, busy)
-        ended = [lease for lease in self.leases.ended if lease[0] in self._open]
+        old = now - FLIGHT_SECONDS
+        sent = [wave for wave, (_, at) in self._flying.items() if at < old]
+        busy = {jid for jid, at in self._flying.values() if at >= old}
+        out = self.store.jids_out()
+        done = out.difference(self.leases.jobs, busy)
+        ended = [lease for lease in self.leases.ended if lease[0] in out]
         if sent or ended or done:
             # if this fails it is done the next time; after a restart minions are asked
             self.store.progress(sent, ended, done)
         self.leases.ended.clear()
-        self._open -= done
         for wave in sent:
             del self._flying[wave]
 

@@ -59,6 +59,8 @@ class Lease:
     since: float
     #: when it began, or was renewed
     at: float
+    #: the functions of the job
+    fun: str = ""
     #: whether the minion said that it runs the job
     renewed: bool = False
 
@@ -107,8 +109,6 @@ class Leases:
         self.ended = []
         #: how many leases have ended so far
         self.count = 0
-        #: what may not have been published, see :meth:`set_unsent`
-        self.unsent = set()
         # (when, number, lease, minion or None): when minions are to be asked
         self._due = []
         self._numbers = itertools.count()
@@ -146,12 +146,12 @@ class Leases:
 
     # Changes
 
-    def take(self, jid, minions, cost, now, since=None):
+    def take(self, jid, minions, cost, now, since=None, fun=""):
         """Give minions a lease for a job. A minion that has one keeps it.
 
         :param float since: when the job was published, if that was before
         """
-        lease = Lease(jid, cost, now if since is None else since, now)
+        lease = Lease(jid, cost, now if since is None else since, now, fun)
         held = self.jobs.get(jid)
         if held:
             minions = [minion for minion in minions if minion not in held]
@@ -173,21 +173,6 @@ class Leases:
         """Ask all who have a lease, or one of them, when it has lasted for long."""
         when = now + self.long_running
         heapq.heappush(self._due, (when, next(self._numbers), lease, minion))
-
-    def set_unsent(self, unsent, now):
-        """
-        Say which jobs may not have been published to which minions yet, as pairs of job
-        id and minion. These are not asked for them: their answers would end the leases.
-        """
-        before, self.unsent = self.unsent, set(unsent)
-        for jid, minion in self.unsent - before:
-            self._drop(jid, minion)
-        for jid, minion in before - self.unsent:
-            lease = self.jobs.get(jid, {}).get(minion)
-            if lease is not None:
-                lease = Lease(jid, lease.cost, now, now, lease.renewed)
-                self.jobs[jid][minion] = lease
-                self._ask_later(lease, now, minion)
 
     def end(self, jid, minion, undo=False):
         """
@@ -221,7 +206,7 @@ class Leases:
             return
         if not lease.renewed:
             self.renewed += lease.cost
-        lease = Lease(jid, lease.cost, lease.since, now, True)
+        lease = dataclasses.replace(lease, at=now, renewed=True)
         self.jobs[jid][minion] = lease
         self._ask_later(lease, now, minion)
         self._drop(jid, minion)
@@ -306,7 +291,7 @@ class Leases:
                 check.unanswered += seconds
 
     def _check(self, minion, jid):
-        if minion == UNKNOWN or (jid, minion) in self.unsent:
+        if minion == UNKNOWN:
             return
         jids = self._checks[minion].jids
         if jid not in jids:
@@ -363,8 +348,6 @@ class Leases:
             for name in names:
                 self._check(name, lease.jid)
         for jid in [jid for jid, leases in self.jobs.items() if UNKNOWN in leases]:
-            if (jid, UNKNOWN) in self.unsent:
-                continue
             # a minion behind a syndic can't be asked
             lease = self.jobs[jid][UNKNOWN]
             returned = lease.at > lease.since

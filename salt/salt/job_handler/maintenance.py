@@ -152,7 +152,7 @@ class Maintenance:
         now = self.clock()
         lease = self.leases.jobs.get(jid, {}).get(minion)
         if self.leases.returned(jid, minion, now):
-            self.dispatcher.report.estimate.returned(jid, now - lease.since)
+            self.dispatcher.report.estimate.returned(lease.fun, now - lease.since)
             self.queue.criteria.released(jid, minion, now)
             self.dispatcher.wake()
 
@@ -176,7 +176,7 @@ class Maintenance:
             minions = data.get("tgt")
         elif minions is None and jid in self._peer_jobs:
             minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
-        own = self.dispatcher.has(jid) or salt.job_handler.is_question(data)
+        own = jid in self.dispatcher.store.jids_out() or salt.job_handler.is_question(data)
         exempt = salt.job_handler.handover.exempt(
             self.queue.section, data.get("fun", "")
         )
@@ -192,7 +192,9 @@ class Maintenance:
         of what the answers make room for.
         """
         now = self.clock()
-        if self.queue.is_held(now) or now < self.dispatcher.connected_at:
+        connecting = now < self.dispatcher.connected_at
+        if self.queue.is_held(now) or connecting or self.dispatcher.unsent:
+            # who has not been sent a job yet does not run it
             return
         waiting = self.queue.waiting(now)
         for question in self.leases.tick(now, waiting):

@@ -217,7 +217,7 @@ class Handler:
             else:
                 await self.maintenance.ask()
             await self.dispatcher.tick()
-            await self.dispatcher.pump()
+            self.dispatcher.wake()
         finally:
             self._ticked = time.monotonic()
 

@@ -125,6 +125,11 @@ class Job:
         """The list of its functions."""
         return [self.fun] if isinstance(self.fun, str) else self.fun
 
+    @property
+    def name(self):
+        """Its functions, as one text."""
+        return " ".join(self.functions)
+
 
 def _packable(value):
     """Return a dictionary, which may be None, as it can be stored, or raise an exception."""
@@ -368,9 +373,14 @@ class Queue:
             self.held_until = None
         return self.held_until is not None
 
+    def is_stopped(self, now):
+        """Return whether no job is published, as the queue is paused or held."""
+        # each has to look at the time
+        return any([self.pausing(now), self.is_held(now)])
+
     def waiting(self, now):
         """Return whether jobs wait that only a lease holds up."""
-        if self.pausing(now) or self.is_held(now):
+        if self.is_stopped(now):
             return False
         return any(
             not job.held and (job.rule[1] is None or job.rule[1].action != "pause")
@@ -380,7 +390,7 @@ class Queue:
     def advance(self, now):
         """Return what is to be done next, or None."""
         self.more = False
-        if self.is_held(now) or self.pausing(now):
+        if self.is_stopped(now):
             return None
         self._unpark(now)
         looks = LOOKS_AT_ONCE
@@ -422,17 +432,35 @@ class Queue:
         ]
         if len(heads) == 1:
             return heads[0]
-        return min(heads, key=lambda job: (self.served(job, now), job.seq))
+        return min(
+            heads,
+            key=lambda job: (
+                self._served(job, self.shares.got(job.flow, now), now),
+                job.seq,
+            ),
+        )
 
-    def served(self, job, now, shares=None):
+    def _served(self, job, got, now):
         """
-        Return what the flow of a job got recently (in ``shares``, if given), for what
-        it is worth and for as long as the job waits: the one with the least comes next.
+        Return how many slots its flow got, for what it is worth and for as long as the job
+        waits: the one with the least comes next.
         """
         weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
-        return ((shares or self.shares).got(job.flow, now) + 1) / weight
+        return (got + 1) / weight
+
+    def order_of_turns(self, now):
+        """Return the jobs in the order in which they have their turn, as far as known."""
+        turns = []
+        for (priority, flow), jobs in self.flows.items():
+            got, served = self.shares.got(flow, now), 0
+            for job in jobs.values():
+                # not before those of its flow that came before it
+                served = max(served, self._served(job, got, now))
+                turns.append((-priority, served, job.seq, job))
+                got += job.count * job.cost
+        return [turn[-1] for turn in sorted(turns)]
 
     def _beside(self, waiting, now):
         """Return the action for a small job that may go while another waits for room."""
@@ -594,7 +622,7 @@ class Queue:
             self.counters["cancelled" if cancelled else "discarded"] += 1
             return
         minions = action.minions
-        self.leases.take(job.jid, minions, job.cost, now)
+        self.leases.take(job.jid, minions, job.cost, now, fun=job.name)
         self.shares.add(job.flow, job.cost * len(minions), now)
         job.minions, job.count = action.rest, len(action.rest)
         job.sent += len(minions)

@@ -5,7 +5,6 @@ will start.
 
 import bisect
 import collections
-import copy
 import functools
 import heapq
 import itertools
@@ -35,8 +34,8 @@ FUNCTIONS = 500
 #: The leases of a wave are expected to end in so many steps.
 STEPS = 20
 
-#: The queue is played forward for so many steps.
-MOST = 5000
+#: The queue is played forward until so many leases have begun or ended.
+MOST = 20000
 
 
 class Estimate:
@@ -52,24 +51,12 @@ class Estimate:
         self.leases = queue.leases
         # {function: its last times}, the latest function at the end
         self._times = collections.OrderedDict()
-        # {job id: function} of jobs with leases
-        self._functions = {}
 
-    def dispatched(self, jid, functions):
-        """A wave of a job goes out."""
-        self._functions[jid] = " ".join(functions)
-        if len(self._functions) > 2 * len(self.leases.jobs) + 100:
-            known = self._functions.items()
-            self._functions = {
-                jid: fun for jid, fun in known if jid in self.leases.jobs
-            }
-
-    def returned(self, jid, seconds):
-        """A minion took so many seconds for a job."""
-        function = self._functions.get(jid)
-        times = self._times.get(function)
+    def returned(self, fun, seconds):
+        """A minion took so many seconds for a job of a function."""
+        times = self._times.get(fun)
         if times is None:
-            times = self._times[function] = collections.deque(maxlen=TIMES)
+            times = self._times[fun] = collections.deque(maxlen=TIMES)
             if len(self._times) > FUNCTIONS:
                 self._times.popitem(last=False)
         times.append(seconds)
@@ -97,56 +84,33 @@ class Estimate:
         every = sorted(time for times in known.values() for time in times)
         if not limit or not every:
             return {}
-        frees = []
-        for jid, leases in self.leases.jobs.items():
-            times = known.get(self._functions.get(jid)) or every
+        ends = []
+        for leases in self.leases.jobs.values():
             for lease, count in collections.Counter(leases.values()).items():
+                times = known.get(lease.fun) or every
                 for seconds, some in self._ends(times, count, now - lease.since):
-                    heapq.heappush(frees, (now + seconds, some * lease.cost))
-        return self._play(known, every, frees, limit, now)
-
-    def _play(self, known, every, frees, limit, now):
-        shares = copy.deepcopy(self.queue.shares)
-        flows = {
-            key: collections.deque(jobs.values())
-            for key, jobs in self.queue.flows.items()
-        }
-        waits = {job.seq: [job.count, job.moved] for job in self.queue}
-        free, then, ret = limit - self.leases.occupied, now, {}
-        patience = salt.job_criteria.WAVE_SECONDS
-        for _ in range(MOST):
-            if not flows:
-                break
-            top = max(priority for priority, _ in flows)
-            key = min(
-                (key for key in flows if key[0] == top),
-                key=lambda key: self.queue.served(flows[key][0], then, shares),
-            )
-            job = flows[key][0]
-            count, moved = waits[job.seq]
-            least = 1 if then - moved >= patience else min(count, limit // 4)
-            wave = min(count, int(free // job.cost))
-            if wave < max(1, least):
-                if not frees:
-                    break
-                when, slots = heapq.heappop(frees)
-                if wave and moved + patience < when:
-                    # it does not wait for more any longer
-                    heapq.heappush(frees, (when, slots))
-                    when, slots = moved + patience, 0
-                then, free = max(then, when), free + slots
-                continue
-            ret.setdefault(job.seq, then - now)
-            free -= wave * job.cost
-            shares.add(job.flow, wave * job.cost, then)
-            waits[job.seq] = [count - wave, then]
-            times = known.get(" ".join(job.functions)) or every
-            for seconds, some in self._ends(times, wave, 0):
-                heapq.heappush(frees, (then + seconds, some * job.cost))
-            if wave == count:
-                flows[key].popleft()
-                if not flows[key]:
-                    del flows[key]
+                    ends.append((now + seconds, some * lease.cost))
+        heapq.heapify(ends)
+        free, then, ret, left = limit - self.leases.occupied, now, {}, MOST
+        for job in self.queue.order_of_turns(now):
+            count, moved, times = job.count, job.moved, known.get(job.name) or every
+            while count and left > 0:
+                wave = min(count, int(free // job.cost))
+                if wave < min(count, limit // 4) or not wave:
+                    patient = max(then, moved + salt.job_criteria.WAVE_SECONDS)
+                    left -= 1
+                    if ends and not (wave and ends[0][0] > patient):
+                        when, slots = heapq.heappop(ends)
+                        then, free = max(then, when), free + slots
+                        continue
+                    if not wave:
+                        return ret
+                    then = patient
+                ret.setdefault(job.seq, then - now)
+                count, moved, free = count - wave, then, free - wave * job.cost
+                for seconds, some in self._ends(times, wave, 0):
+                    heapq.heappush(ends, (then + seconds, some * job.cost))
+                    left -= 1
         return ret
 
 
@@ -267,7 +231,9 @@ class Report:
             return {}
         if not 0 <= now - self._estimated[0] < 1:
             limit = self.queue.criteria.stats(now).get("limit")
-            self._estimated = now, self.estimate.starts(limit, now)
+            starts = self.estimate.starts(limit, now)
+            # from the end: it may take long
+            self._estimated = self.clock(), starts
         return self._estimated[1]
 
     def _line(self, job, now, place, starts):

@@ -587,6 +587,13 @@ class Store:
             ):
                 self.db.executemany(statement, rows)
 
+    def jids_out(self):
+        """Return the ids of all jobs that run, or of which waves went out."""
+        rows = self.db.execute(
+            "SELECT jid FROM waves UNION SELECT jid FROM jobs WHERE state = 'running'"
+        )
+        return {jid for (jid,) in rows}
+
     def failed(self, wave, seq, minions, waves):
         """
         A wave could not be published: the job, of which so many waves went out, waits

@@ -178,17 +178,16 @@ def _answer_all(setup):
         setup.handler.maintenance.hear(tag.encode() + data)
 
 
-async def _pause_after_restart(setup):
+async def _pause_after_restart(setup, seconds):
     await setup.start()
     await setup.publish("1", ["m00"])
     await setup.stop()
     handler = await setup.start()
     handler.queue.rules.pause({})
-    for _ in range(40):
+    for _ in range(seconds // 5):
         await setup.tick(5)
         _answer_all(setup)
     assert len(setup.bus.jobs()) == 1
-    assert handler.leases.has("1", "m00")
     return handler
 
 
@@ -198,7 +197,8 @@ def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
     """
 
     async def run():
-        handler = await _pause_after_restart(setup)
+        handler = await _pause_after_restart(setup, 50)
+        assert handler.leases.has("1", "m00")
         handler.queue.rules.resume({})
         await setup.tick(1)
         assert setup.bus.jobs() == [("1", "*")] * 2
@@ -211,13 +211,31 @@ def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
     assert not asyncio.run(run())
 
 
+def test_wave_that_may_not_have_been_sent_is_too_old_after_a_pause(setup, caplog):
+    """
+    It was young when the job handler began. Its minions are asked whether they got it.
+    """
+
+    async def run():
+        handler = await _pause_after_restart(setup, 70)
+        handler.queue.rules.resume({})
+        for _ in range(40):
+            await setup.tick(5)
+            _answer_all(setup)
+        return setup.states()
+
+    assert asyncio.run(run()) == {"1": "done"}
+    assert setup.bus.jobs() == [("1", "*")]
+    assert "may not have been sent to m00" in caplog.text
+
+
 def test_wave_that_may_not_have_been_sent_is_cancelled(setup):
     """
     Its minions are asked whether they got it.
     """
 
     async def run():
-        handler = await _pause_after_restart(setup)
+        handler = await _pause_after_restart(setup, 50)
         await handler.dispatcher.cancel("1", None)
         for _ in range(40):
             await setup.tick(5)
