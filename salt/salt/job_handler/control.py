@@ -262,7 +262,7 @@ class Commands:
         )
         rejected = rule is not None and rule.action == "reject"
         if rejected:
-            self.queue.counters["rejected"] += 1
+            self.report.counters["rejected"] += 1
         return {"rejected": rule.reason if rejected else None}
 
     async def cmd_status(self, request):
@@ -286,9 +286,7 @@ class Commands:
             check_number("priority", priority)
         if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
-        count = self.queue.order(request["jid"], priority, held, None)
-        self.dispatcher.keep_orders()
-        return {"minions": count}
+        return {"minions": self.dispatcher.order(request["jid"], priority, held)}
 
     async def cmd_pause(self, request):
         seconds, rules = request.get("seconds", 0), self.queue.rules
@@ -302,7 +300,7 @@ class Commands:
             rules.pause({**rule, "until": self.clock() + seconds})
         else:
             rules.pause(rule)
-        self.dispatcher.keep_orders()
+        self.dispatcher.wake()
         await self.dispatcher.resolve_rules()
         return {"paused": request["paused"]}
 

@@ -202,8 +202,14 @@ class Dispatcher:
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
             self.queue.adopt(job)
-            self.store.wave(job, minions, {}, (), True, "direct")
+            wave = self.store.wave(job, minions, {}, (), True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock(), fun=job.name)
+            self._flying[wave] = job.jid, self.clock()
+            if job.worker and not salt.job_handler.client.runs(job.worker):
+                # it may have been killed before it published the job
+                self._flying[wave] = job.jid, float("inf")
+                row = (wave, job.seq, job.jid, job.cost, job.queued, False, True)
+                self.unsent.append((*row, minions, minions))
 
     async def _publish_unsent(self):
         """Publish what may not have been published, under the same job ids."""
@@ -259,14 +265,16 @@ class Dispatcher:
     # Jobs come
 
     def _job(self, row):
-        seq, jid, user, size, at, count, waves, info = row
+        seq, jid, user, size, at, count, waves, info, order = row
         timeout = info.pop("timeout")
         if timeout is not None:
             # there is time for a first decision
             info["deadline"] = at + max(1, timeout)
-        return Job(
+        job = Job(
             seq, jid, count=count, user=user, size=size, queued=at, waves=waves, **info
         )
+        job.ordered, job.held, job.cancelled = order[0], *map(bool, order[1:])
+        return job
 
     def take_over(self, seqs):
         """
@@ -281,7 +289,7 @@ class Dispatcher:
                     row = (*row[:4], self.clock(), *row[5:])
                 job = self._job(row)
                 jobs.append(job)
-                self.queue.counters["submitted"] += 1
+                self.report.counters["submitted"] += 1
                 if not job.sync:
                     # a caller that waits prefers the answers of those who have connected
                     job.not_before = self.connected_at
@@ -297,7 +305,7 @@ class Dispatcher:
             left_out = self.store.left_out(jid)
             state = {"publication": seq, "waiting": 0, "state": "dispatched"}
             return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
-        if job.forced and not self.queue.is_cancelled(job):
+        if job.forced and not job.cancelled:
             async with self.ahead():
                 if job in self.queue:
                     await self.do(self.queue.force(job))
@@ -347,11 +355,10 @@ class Dispatcher:
                 action = self.queue.advance(self.clock())
                 if action is not None:
                     await self.do(action)
-                elif self.queue.more:
-                    # others have their turn
-                    await asyncio.sleep(0)
-                else:
+                elif not self.queue.more:
                     break
+                # others have their turn
+                await asyncio.sleep(0)
                 if self._hurry:
                     self._wake.set()
                     break
@@ -388,7 +395,9 @@ class Dispatcher:
 
         if not self._written(action, write):
             return False
+        self.report.counters["excluded"] += len(excluded)
         if minions:
+            self.report.counters["waves"] += 1
             self._flying[wave] = job.jid, float("inf")
         job.left_out.update(excluded)
         for part in _parts(excluded):
@@ -439,6 +448,7 @@ class Dispatcher:
             self.queue.hold(self.clock())
             return True
         del self._flying[wave]
+        self.report.counters["waves"] -= 1
         self.queue.undo(action, self.clock())
         await self._notify(job)
         return False
@@ -473,18 +483,18 @@ class Dispatcher:
         async with self.ahead():
             self.take_over(self.store.values("seq", "queued"))
             if minions is None:
+                # from here on it is not published, even if the rest has to wait
+                self.order(jid, None, None, True)
                 for wave in [row[0] for row in self.unsent if row[2] == jid]:
                     self._land(wave, jid)
             for action in self.queue.cancel(jid, minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
-                if await self.do(action):
+                # one that is cancelled is taken out later
+                if await self.do(action) or (whole and action.job in self.queue):
                     count += gone
                 elif action.job in self.queue:
                     raise OSError("the job can't be taken out, see the master's log")
-        if minions is None:
-            self.queue.order(jid, None, None, True)
-            self.keep_orders()
         self.wake()
         return count
 
@@ -549,26 +559,29 @@ class Dispatcher:
                 await self.bus.fire(job, "queued", self.report.progress(job))
             self._callers[seq] = at
 
-    def keep_orders(self):
-        """Write down what administrators have said."""
-        orders = list(self.queue.orders.items())
-        pauses = {"rules": self.queue.rules.pauses, "orders": orders}
-        self.store.put_meta("pauses", pauses)
+    def order(self, jid, *order):
+        """
+        Do what an administrator says of a job, see :meth:`Store.order`, and return how
+        many minions wait for it.
+        """
+        self.store.order(jid, *order)
         self.wake()
+        return self.queue.order(jid, *order)
 
     def recover_orders(self):
-        """Take over what administrators have said."""
-        kept = self.store.get_meta("pauses")
+        """Take over which jobs administrators have paused."""
+        rules, kept = self.queue.rules, self.store.get_meta("pauses") or {}
+        rules.keep = lambda pauses: self.store.put_meta("pauses", {"rules": pauses})
+        rules.pauses = kept.pop("rules", [])
         if kept:
-            rules = self.queue.rules
-            rules.pauses = kept["rules"]
-            rules.refresh()
+            # an earlier version has written down more
             if kept.get("until") is not None:
-                # an earlier version has written this one down
-                rules.pause({"until": kept["until"]})
-            for jid, order in kept["orders"]:
-                # an earlier version did not write down what is cancelled
-                self.queue.orders[jid] = (*order, None)[:3]
+                rules.pauses.append({"until": kept["until"], "action": "pause"})
+            with self.store.writing():
+                for jid, order in kept["orders"]:
+                    self.store.order(jid, *order)
+                rules.keep(rules.pauses)
+        rules.refresh()
 
     async def resolve_rules(self):
         """Look up the minions of the rules' targets, in a thread."""

@@ -360,7 +360,7 @@ class Handover:
         if self.seq is not None:
             try:
                 _store(self.opts).abandon(self.seq)
-            except ERRORS as exc:
+            except _UNUSABLE as exc:
                 log.error("A place in the queue stays for ten minutes: %s", exc)
 
     async def submit(self, payload, minions, missing):
@@ -379,6 +379,8 @@ class Handover:
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
         try:
             info = {**self.info, "fixed": fixed}
+            if self.section["store"] == "sqlite":
+                info["worker"] = salt.job_handler.client.me()
             self._write("complete", self.seq, payload["jid"], payload, ids, info)
         except _UNUSABLE as exc:
             self._unwritten(exc)
@@ -412,7 +414,7 @@ class Handover:
         try:
             if not self._write("take_back", self.seq, state, "fail_mode is closed"):
                 return False
-        except ERRORS as error:
+        except _UNUSABLE as error:
             if self.doubt:
                 self._unwritten(error)
                 return True

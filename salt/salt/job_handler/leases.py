@@ -131,11 +131,6 @@ class Leases:
     def __len__(self):
         return sum(map(len, self.jobs.values()))
 
-    @property
-    def checking(self):
-        """How many minions are asked what they run."""
-        return len(self._checks)
-
     def has(self, jid, minion):
         """Return whether a minion has a lease for a job."""
         return minion in self.jobs.get(jid, ())

@@ -145,6 +145,8 @@ class Rules:
 
     def __init__(self, settings=()):
         self.pauses = []
+        #: writes pauses down, before they hold
+        self.keep = lambda pauses: None
         self.version = 0
         self.rules = []
         #: the targets of all rules
@@ -177,13 +179,18 @@ class Rules:
             raise SaltInvocationError(
                 f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
             )
-        self.pauses = [*others, {**rule, "action": "pause"}]
-        self.refresh()
+        self._set_pauses([*others, {**rule, "action": "pause"}])
 
     def resume(self, rule):
         """End the pause with the same rule, or all if it matches all jobs."""
         scope = _scope(rule)
-        self.pauses = [one for one in self.pauses if scope not in (_ALL, _scope(one))]
+        self._set_pauses(
+            [one for one in self.pauses if scope not in (_ALL, _scope(one))]
+        )
+
+    def _set_pauses(self, pauses):
+        self.keep(pauses)
+        self.pauses = pauses
         self.refresh()
 
     def end_pauses(self, now):
@@ -202,7 +209,9 @@ class Rules:
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
         self.targets = {rule.target for rule in self.rules} - {None}
-        self.learn(self._targets)
+        known = self._targets.items()
+        self._targets = {name: ids for name, ids in known if name in self.targets}
+        self.learn({})
 
     def resolve(self, opts):
         """Return the ids of the minions in each target. May take seconds."""
@@ -218,10 +227,10 @@ class Rules:
         }
 
     def learn(self, targets):
-        """Take over what :meth:`resolve` has returned."""
-        self._targets = targets
+        """Take over what :meth:`resolve` has returned, maybe before others were added."""
+        self._targets = {**self._targets, **targets}
         for rule in self.rules:
-            minions = targets.get(rule.target, frozenset())
+            minions = self._targets.get(rule.target, frozenset())
             self.version += minions != rule.minions
             rule.minions = minions
 

@@ -159,7 +159,7 @@ class Handler:
             # minions come back to a master that is started again
             for minion, since in (kept.get("silent") or {}).items():
                 self.leases.set_silent(minion, since, self.clock())
-        self.queue.counters.update(kept.get("counters") or {})
+        self.report.counters.update(kept.get("counters") or {})
         self._keep()
         self.handle = self.commands.handle
         await self._open_socket()
@@ -178,6 +178,7 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
+            self._every(1, self.report.observe),
             self._every(CHECKPOINT_SECONDS, self.checkpoint),
         )
 
@@ -239,7 +240,7 @@ class Handler:
         kept = {
             "master": self.master,
             "criteria": self.queue.criteria.snapshot(),
-            "counters": dict(self.queue.counters),
+            "counters": dict(self.report.counters),
             "silent": self.leases.silent,
         }
         self.store.put_meta("kept", kept)
@@ -266,11 +267,18 @@ class Handler:
         if errors:
             return errors
         section = salt.job_handler.config.settings(opts)
-        self._apply(section)
         # not what may hold a password
-        section = {key: value for key, value in section.items() if key != "postgresql"}
-        self.store.put_meta("section", section)
+        kept = {key: value for key, value in section.items() if key != "postgresql"}
+        self.store.put_meta("section", kept)
+        self._apply(section)
         await self.collect()
+        for number, job in enumerate(self.queue):
+            if job in self.queue:
+                self.queue.place(job)
+            if not number % 100:
+                # others have their turn
+                await asyncio.sleep(0)
+        self.dispatcher.wake()
         return []
 
     def _apply(self, section):

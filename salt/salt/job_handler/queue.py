@@ -59,10 +59,6 @@ AGEING_SECONDS = 60
 #: Of more flows than this, those are forgotten that got next to nothing.
 FLOWS = 1000
 
-#: Of so many jobs that do not wait it is remembered what administrators have said, for
-#: later parts of batches.
-ORDERS = 1000
-
 
 @dataclasses.dataclass(eq=False)
 class Job:
@@ -95,6 +91,8 @@ class Job:
     ticket: str = ""
     #: the process that waits for it, or None
     caller: list = None
+    #: the process that has handed it over, or None
+    worker: list = None
     waves: int = 0
     sent: int = 0
     #: when its last wave went out
@@ -102,8 +100,12 @@ class Job:
     #: why it waits
     reason: str = ""
     priority: int = 0
+    #: the priority that an administrator gave it, or None
+    ordered: int = None
     #: an administrator keeps it in the queue
     held: bool = False
+    #: somebody took it out of the queue, maybe before this part of a batch came
+    cancelled: bool = False
     #: other jobs pass until a lease ends
     parked: bool = False
     #: the flow that takes turns with others
@@ -119,6 +121,8 @@ class Job:
 
     def __post_init__(self):
         self.moved = self.queued
+        # what its caller says, which rules and administrators may change
+        self.asked = (self.priority, self.deadline)
 
     @property
     def functions(self):
@@ -217,7 +221,6 @@ class Queue:
         self.rules = rules
         self.section = section
         self.minions_of = minions_of
-        self.counters = collections.Counter()
         self.bytes = 0
         #: nothing is published before this
         self.held_until = None
@@ -232,14 +235,13 @@ class Queue:
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
         self.shares = _Shares()
-        # {job id: (priority, held, cancelled)}
-        self.orders = collections.OrderedDict()
 
     def __len__(self):
         return len(self._jobs)
 
     def __iter__(self):
-        return iter(sorted(self._jobs.values(), key=lambda job: -job.priority))
+        jobs = self._jobs.values()
+        return iter(sorted(jobs, key=lambda job: (-job.priority, job.seq)))
 
     def __contains__(self, job):
         return job.seq in self._jobs
@@ -256,16 +258,24 @@ class Queue:
 
     def put(self, job):
         """Add a job."""
-        oldest = job.queued + self.section["max_queue_age"]
-        job.deadline = min(oldest, job.deadline or oldest)
-        rule = self._rule(job)
-        if rule is not None and rule.priority is not None:
-            job.priority = rule.priority
-        self._obey(job)
-        job.flow = self.criteria.flow(job)
         self._jobs[job.seq] = job
         self._jids.setdefault(job.jid, {})[job.seq] = job
         self.bytes += job.size
+        self.place(job)
+
+    def place(self, job):
+        """Give a job its place, as it is new or what says so has changed."""
+        self._step_out(job)
+        job.priority, deadline = job.asked
+        oldest = job.queued + self.section["max_queue_age"]
+        # a cancelled one is taken out when it is looked at
+        job.deadline = job.queued if job.cancelled else min(oldest, deadline or oldest)
+        rule = self._rule(job)
+        if job.ordered is not None:
+            job.priority = job.ordered
+        elif rule is not None and rule.priority is not None:
+            job.priority = rule.priority
+        job.flow = self.criteria.flow(job)
         self._line_up(job)
 
     def _line_up(self, job):
@@ -294,42 +304,19 @@ class Queue:
             del self._jids[job.jid]
         self.bytes -= job.size
 
-    def order(self, jid, *order):
+    def order(self, jid, priority=None, held=None, cancelled=None):
         """
-        Give a job another priority, keep it in the queue or let it go, or cancel it,
-        and return how many minions wait for it. This holds for later parts of a batch
-        as well.
-
-        :param order: priority, whether it is held, and whether it is cancelled; None
-            for what stays as it is
+        Do what an administrator says of a job, see :meth:`Store.order`, and return how
+        many minions wait for it.
         """
-        before = self.orders.pop(jid, (None, None, None))
-        self.orders[jid] = tuple(
-            old if new is None else new for old, new in zip(before, order)
-        )
-        for job in self.of_jid(jid):
+        jobs = self.of_jid(jid)
+        for job in jobs:
             self._step_out(job)
-            self._obey(job)
-            self._line_up(job)
-        gone = [name for name in self.orders if name not in self._jids]
-        for name in gone[: max(0, len(gone) - ORDERS)]:
-            del self.orders[name]
-        return sum(job.count for job in self.of_jid(jid))
-
-    def _obey(self, job):
-        """Do what an administrator has said of a job."""
-        priority, held, _ = self.orders.get(job.jid, (None, None, None))
-        if priority is not None:
-            job.priority = priority
-        if held is not None:
-            job.held = held
-        if self.is_cancelled(job):
-            # it is taken out when it is looked at
-            job.deadline = job.queued
-
-    def is_cancelled(self, job):
-        """Return whether a job was cancelled before it, or this part of it, came."""
-        return bool(self.orders.get(job.jid, (None, None, None))[2])
+            job.ordered = job.ordered if priority is None else priority
+            job.held = job.held if held is None else held
+            job.cancelled = job.cancelled or bool(cancelled)
+            self.place(job)
+        return sum(job.count for job in jobs)
 
     def cancel(self, jid, minions=None):
         """
@@ -412,7 +399,7 @@ class Queue:
         return [Discard(job, self._why_overdue(job, now)) for job in jobs]
 
     def _why_overdue(self, job, now):
-        if self.is_cancelled(job):
+        if job.cancelled:
             return CANCELLED
         aged = now >= job.queued + self.section["max_queue_age"]
         return AGE if aged else TIMEOUT
@@ -566,9 +553,12 @@ class Queue:
 
     def _ask(self, job, now):
         """Return the decision of the criteria module, or that of ``fail_mode``."""
-        mode = self.section["fail_mode"]
+        mode, minions = self.section["fail_mode"], job.minions
+        # a module may change it
+        job.minions = list(minions)
         try:
             decision = self.criteria.decide(job, now)
+            job.minions = minions
             if decision.minions is not None:
                 # a module may give them in any form, and not each can be stored
                 decision = decision._replace(
@@ -578,13 +568,13 @@ class Queue:
             self.failing = False
             return decision
         except Exception:  # pylint: disable=broad-except
+            job.minions = minions
             log.critical(
                 "The criteria module failed on job %s, and fail_mode is %s",
                 job.jid,
                 mode,
                 exc_info=True,
             )
-            self.counters["criteria_failures"] += 1
             self.failing = True
         if mode == "closed":
             return salt.job_criteria.requeue("the criteria module failed")
@@ -618,8 +608,6 @@ class Queue:
         job = action.job
         if isinstance(action, Discard):
             self.remove(job)
-            cancelled = action.reason == CANCELLED
-            self.counters["cancelled" if cancelled else "discarded"] += 1
             return
         minions = action.minions
         self.leases.take(job.jid, minions, job.cost, now, fun=job.name)
@@ -630,9 +618,6 @@ class Queue:
         job.moved, job.reason = now, ""
         if not job.count:
             self.remove(job)
-            self.counters["dispatched"] += 1
-        self.counters["waves"] += bool(minions)
-        self.counters["excluded"] += len(action.excluded)
 
     @staticmethod
     def without(action):
@@ -659,7 +644,5 @@ class Queue:
         job.count = len(job.minions)
         job.sent -= len(action.minions)
         job.reason = "it could not be published"
-        self.counters["aborted"] += 1
         if not action.rest:
-            self.counters["dispatched"] -= 1
             self.put(job)

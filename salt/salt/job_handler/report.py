@@ -23,9 +23,16 @@ _COUNTED = (
     "discarded",
     "cancelled",
     "rejected",
-    "aborted",
-    "criteria_failures",
 )
+
+#: What the gauges show.
+GAUGES = {
+    "depth": "Jobs that wait.",
+    "oldest": "Seconds that the oldest has waited.",
+    "used": "Slots in use.",
+    "limit": "The master's limit.",
+    "full_minions": "Minions at their own limit.",
+}
 
 #: So many times are kept of each function, and so many functions.
 TIMES = 200
@@ -130,6 +137,9 @@ class Report:
         self.estimate = Estimate(queue)
         # (when, {number of a job: in how many seconds it starts})
         self._estimated = float("-inf"), {}
+        #: what has become of jobs
+        self.counters = collections.Counter()
+        self._gauges = {}
         self._results = self._waits = self._unavailable = None
 
     # To callers
@@ -196,14 +206,13 @@ class Report:
             "pauses": [rule.settings for rule in rules.rules if rule.given],
             "held": queue.held_until is not None,
             "failing": queue.failing,
-            **{name: queue.counters[name] for name in _COUNTED},
+            **{name: self.counters[name] for name in _COUNTED},
             "capacity": {
                 "used": leases.occupied,
                 "leases": len(leases),
                 **queue.criteria.stats(now),
             },
             "silent_minions": len(leases.silent),
-            "checking_minions": leases.checking,
         }
 
     def _oldest(self, now):
@@ -300,36 +309,28 @@ class Report:
             "salt.job_handler.unavailable",
             description="Publish requests that the job handler did not answer.",
         )
-        for name, value, description in (
-            ("depth", lambda now: len(self.queue), "Jobs that wait."),
-            (
-                "oldest",
-                self._oldest,
-                "Seconds that the oldest has waited.",
-            ),
-            ("used", lambda now: self.queue.leases.occupied, "Slots in use."),
-            ("limit", lambda now: self._stats(now)["limit"], "The master's limit."),
-            (
-                "full_minions",
-                lambda now: self._stats(now)["full_minions"],
-                "Minions at their own limit.",
-            ),
-        ):
+        for name, description in GAUGES.items():
             salt.utils.metrics.observable_gauge(
                 f"salt.job_handler.{name}",
-                functools.partial(self._observe, value),
+                functools.partial(self._observe, name),
                 description=description,
             )
 
-    def _stats(self, now):
-        # the criteria module may be another one by then
-        return {"limit": None, "full_minions": None, **self.queue.criteria.stats(now)}
+    def observe(self):
+        """Note what the gauges show, as another thread reads them."""
+        now, queue = self.clock(), self.queue
+        self._gauges = {
+            "depth": len(queue),
+            "oldest": self._oldest(now),
+            "used": queue.leases.occupied,
+            **queue.criteria.stats(now),
+        }
 
-    def _observe(self, value, _options):
+    def _observe(self, name, _options):
         # pylint: disable=import-outside-toplevel
         from opentelemetry.metrics import Observation
 
-        number = value(self.clock())
+        number = self._gauges.get(name)
         return [] if number is None else [Observation(number)]
 
     def count_unavailable(self, mode):
@@ -347,6 +348,8 @@ class Report:
 
         :param str result: ``dispatched``, or why it is not published
         """
+        kept = result in ("dispatched", "cancelled")
+        self.counters[result if kept else "discarded"] += 1
         if self._results is not None:
             self._results.add(1, attributes={"result": result})
             self._waits.record((now - job.queued) * 1000)

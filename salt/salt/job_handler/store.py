@@ -100,6 +100,18 @@ MIGRATIONS = (
     """,
     # a new form of the values "pauses" and "leader", which earlier versions can't read
     "DELETE FROM meta WHERE name = 'leader'",
+    # what administrators said of jobs was in the value "pauses", see Dispatcher.recover
+    """
+    CREATE TABLE orders (
+        id {number},
+        jid TEXT NOT NULL UNIQUE,
+        priority INTEGER,
+        held BOOLEAN,
+        cancelled BOOLEAN
+    );
+    DROP INDEX jobs_waiting;
+    CREATE INDEX jobs_state ON jobs (state, owner, size)
+    """,
 )
 
 _TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -118,6 +130,10 @@ NEW_SECONDS = 600
 
 #: So many jobs that were cancelled or discarded are kept for people to look at.
 HISTORY = 1000
+
+#: Of so many jobs that do not wait it is remembered what administrators have said, for
+#: later parts of batches.
+ORDERS = 1000
 
 #: The share of the queue that only root may use, and the share that one user may.
 ROOT_SHARE = 0.1
@@ -409,7 +425,7 @@ class Store:
             "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT),"
             " coalesce(sum(CASE WHEN owner = ? THEN 1 END), 0),"
             " CAST(coalesce(sum(CASE WHEN owner = ? THEN size END), 0) AS BIGINT)"
-            " FROM jobs WHERE state = 'queued'",
+            " FROM jobs WHERE state IN ('new', 'queued')",
             (user, user),
         ).fetchone()
         jobs = f"The master has {count} jobs waiting, and takes"
@@ -481,15 +497,39 @@ class Store:
 
     def jobs(self, state, seq=None):
         """
-        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs in a
-        state, or of the one with a number.
+        Return ``(seq, jid, user, size, at, count, waves, info, order)`` of the jobs in a
+        state, or of the one with a number. For the last see :meth:`order`.
         """
         rows = self.db.execute(
-            "SELECT seq, jid, owner, size, at, count, waves, info FROM jobs"
+            "SELECT seq, jid, owner, size, at, count, waves, info, priority, held,"
+            " cancelled FROM jobs LEFT JOIN orders USING (jid)"
             f" WHERE state = ? {'' if seq is None else 'AND seq = ?'} ORDER BY seq",
             (state,) if seq is None else (state, seq),
         ).fetchall()
-        return [(*row[:-1], unpack(row[-1])) for row in rows]
+        return [(*row[:7], unpack(row[7]), row[8:]) for row in rows]
+
+    def order(self, jid, priority=None, held=None, cancelled=None):
+        """
+        Keep what an administrator says of a job, and of later parts of a batch: None for
+        what stays as it is.
+        """
+        with self.writing():
+            row = self.db.execute(
+                "SELECT priority, held, cancelled FROM orders WHERE jid = ?", (jid,)
+            ).fetchone()
+            order = [
+                old if new is None else new
+                for old, new in zip(
+                    row or (None, None, None), (priority, held, cancelled)
+                )
+            ]
+            # what was said last is forgotten last
+            self.db.execute("DELETE FROM orders WHERE jid = ?", (jid,))
+            self.db.execute(
+                "INSERT INTO orders (jid, priority, held, cancelled)"
+                " VALUES (?, ?, ?, ?)",
+                (jid, *order),
+            )
 
     def _row(self, columns, seq):
         return self.db.execute(
@@ -543,11 +583,11 @@ class Store:
                 raise TakenError(f"job {job.jid} was published by a worker")
             self._leave_out(job.jid, excluded)
             if minions:
-                sent, packed = state == "direct", pack(minions)
+                packed = pack(minions)
                 number = self._insert(
                     "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (job.seq, job.jid, job.cost, self.clock(), sent, whole, packed),
+                    " VALUES (?, ?, ?, ?, FALSE, ?, ?)",
+                    (job.seq, job.jid, job.cost, self.clock(), whole, packed),
                 )
             if rest:
                 self._set_ids(job.seq, rest, job.waves + 1)
@@ -692,6 +732,12 @@ class Store:
                 " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)"
             )
             self.db.execute(
+                "DELETE FROM orders WHERE jid NOT IN"
+                " (SELECT jid FROM jobs WHERE state = 'queued') AND id NOT IN"
+                " (SELECT id FROM orders ORDER BY id DESC LIMIT ?)",
+                (ORDERS,),
+            )
+            self.db.execute(
                 "DELETE FROM targets WHERE digest NOT IN"
                 " (SELECT digest FROM jobs WHERE digest IS NOT NULL)"
             )
@@ -714,6 +760,7 @@ class Store:
         with self.writing():
             self.db.execute("DELETE FROM waves")
             self.db.execute("DELETE FROM ended")
+            self.db.execute("DELETE FROM orders")
             self.db.execute(
                 "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
                 " WHERE state IN ('new', 'running', 'direct')"
@@ -764,7 +811,15 @@ def set_aside(opts, damage):
     )
     with contextlib.closing(Store(opts)) as store:
         with contextlib.closing(sqlite3.connect(aside)) as old:
-            for table in ("targets", "jobs", "waves", "ended", "left_out", "meta"):
+            for table in (
+                "targets",
+                "jobs",
+                "waves",
+                "ended",
+                "left_out",
+                "meta",
+                "orders",
+            ):
                 _copy(old, store.db, table, lost)
         lost.update(jid for (jid,) in store.db.execute(f"SELECT jid {unknown}"))
         store.db.execute(f"DELETE {unknown}")

@@ -11,10 +11,11 @@ import pytest
 
 import salt.job_criteria
 import salt.job_handler.dispatch
+import salt.job_handler.queue
 import salt.payload
 import salt.utils.event
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
 
 async def _end(setup):
@@ -658,3 +659,40 @@ def test_many_jobs_that_can_go(setup, what, monkeypatch):
         return setup.states()
 
     assert asyncio.run(run()) == {"1": "running"}
+
+
+def test_place_of_a_job_that_could_not_be_published(setup):
+    """
+    It is still the first one.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        for jid in "12":
+            await setup.publish(jid, MINIONS[:10])
+        setup.bus.broken = True
+        await setup.tick(2)
+        return [job.jid for job in handler.queue]
+
+    assert asyncio.run(run()) == ["1", "2"]
+
+
+def test_module_that_changes_the_minions_of_a_job(setup):
+    """
+    Those that it takes away still wait.
+    """
+
+    def decide(job, now):
+        job.minions.remove("m00")
+        return salt.job_criteria.publish(job.minions)
+
+    async def run():
+        handler = await setup.start()
+        module = MagicMock(wraps=handler.queue.criteria._criteria, decide=decide)
+        handler.queue.criteria = salt.job_handler.queue.Guarded(module)
+        await setup.publish("1", ["m00", "m01"])
+
+    asyncio.run(run())
+    # the second decision is about nobody, and fail_mode is open
+    assert setup.bus.jobs() == [("1", ["m01"]), ("1", ["m00"])]
