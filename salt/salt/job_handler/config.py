@@ -84,10 +84,9 @@ def criteria_name(section):
 
 
 def load_criteria(opts, section, leases):
-    """
-    Return an instance of the criteria module that is configured.
+    """Return an instance of the criteria module.
 
-    :raises KeyError: if there is no such module, or it has no function ``criteria``
+    :raises KeyError: if there is none, or it has no function ``criteria``
     """
     function = f"{criteria_name(section)}.criteria"
     return salt.loader.job_criteria(opts)[function](section, leases)
@@ -120,7 +119,6 @@ def _errors(opts, section):
 
 
 def _criteria_errors(opts, section):
-    """Return what is wrong with the criteria module or with its own settings."""
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
     function = f"{name}.criteria"
@@ -146,7 +144,6 @@ def _criteria_errors(opts, section):
 
 
 def _site(opts):
-    """Return the folders in which a site may have criteria modules of its own."""
     ret = [*(opts.get("job_criteria_dirs") or ())]
     parents = [*(opts.get("module_dirs") or ())]
     if opts.get("extension_modules"):
@@ -159,10 +156,7 @@ def _site(opts):
 
 
 def _unsafe(opts, folder):
-    """
-    Return what to correct if somebody besides root and the master's user may change what
-    is loaded from a folder, as a sentence without its end, or None.
-    """
+    """Return what to correct if others may change what is loaded from a folder."""
     trusted_ = {0, salt.utils.user.get_uid(opts.get("user"))}
     seen = set()
     folder = os.path.abspath(folder)

@@ -51,9 +51,8 @@ EXCLUDED = 100000
 
 def narrow(load, minions, excluded=()):
     """
-    Return a copy of the load that reaches only these minions of a job: with a list as
-    its target, or ``* and not L@...`` if only the ``excluded`` do not get it and that
-    is shorter, as a list of nearly all minions is too large for the bus.
+    Return a copy of the load for these minions of a job only: as a list, or without the
+    ``excluded`` where that is shorter, as the bus has no room for long lists.
     """
     whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
     length = sum(map(len, excluded))
@@ -68,7 +67,6 @@ def narrow(load, minions, excluded=()):
 
 
 def _parts(reasons):
-    """Return a dictionary by minion in parts that events can carry."""
     items = list(reasons.items())
     return [dict(items[at : at + NAMED]) for at in range(0, len(items), NAMED)]
 
@@ -93,10 +91,7 @@ class Bus:
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
     async def publish(self, load, minions=None):
-        """
-        Publish a load as ``ClearFuncs.publish`` would. Other masters of a cluster can't
-        always tell from its target which minions it is for.
-        """
+        """Publish a load as ``ClearFuncs.publish`` would."""
         loads, more = [load], {}
         if self.opts.get("cluster_id"):
             if isinstance(load["tgt"], list):
@@ -126,12 +121,7 @@ class Bus:
 
 
 class Dispatcher:
-    """:param Bus bus: publishes
-    :param Queue queue: decides
-    :param Store store: remembers
-    :param Report report: describes jobs
-    :param callable clock: returns seconds
-    """
+    """Writes down, publishes and follows what the queue says."""
 
     def __init__(self, opts, bus, queue, store, report, clock):
         self.opts = opts
@@ -160,8 +150,7 @@ class Dispatcher:
 
     def recover(self, wait):
         """
-        Take over what is in the store. Nothing is published before this, and what waits
-        not before minions had so many seconds to find the master.
+        Take over what is in the store; it waits for so many seconds for its minions.
         """
         now = self.clock()
         sent = collections.Counter()
@@ -212,7 +201,6 @@ class Dispatcher:
                 self.unsent.append((*row, minions, minions))
 
     async def _publish_unsent(self):
-        """Publish what may not have been published, under the same job ids."""
         while self.unsent:
             now = self.clock()
             wave, seq, jid, _, at, _, whole, minions, _ = self.unsent[0]
@@ -220,9 +208,9 @@ class Dispatcher:
             why = None
             if now - at > RESEND_SECONDS:
                 why = f"that was {now - at:.0f} s ago"
-            elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
-                self.opts, minions
-            ):
+            elif not self.opts.get(
+                "order_masters"
+            ) and salt.job_handler.handover.is_fixed(self.opts, minions):
                 why = "minions with resources could run it twice"
             elif owing and (self.queue.is_stopped(now) or now < self.connected_at):
                 return
@@ -254,7 +242,6 @@ class Dispatcher:
         self.unsent = [row for row in self.unsent if row[0] != wave]
 
     async def _published(self, jid, load, minions):
-        """Publish a wave that is written down, and return whether that worked."""
         try:
             await self.bus.publish(load, minions)
         except Exception:  # pylint: disable=broad-except
@@ -278,8 +265,7 @@ class Dispatcher:
 
     def take_over(self, seqs):
         """
-        Take over the jobs with these numbers, which workers have handed over, and
-        return those that were not known.
+        Put the jobs with these numbers, unless known, into the queue; return them.
         """
         jobs = []
         for seq in sorted(seq for seq in seqs if self.queue.get(seq) is None):
@@ -300,16 +286,11 @@ class Dispatcher:
         """Return how far a job is that a worker has handed over."""
         self.take_over([seq])
         job = self.queue.get(seq)
-        if job is None:
-            # a step was faster, and all of its minions have had their turn
-            left_out = self.store.left_out(jid)
-            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
-            return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
-        if job.forced and not job.cancelled:
+        if job is not None and job.forced and not job.cancelled:
             async with self.ahead():
                 if job in self.queue:
                     await self.do(self.queue.force(job))
-        else:
+        elif job is not None:
             begin = self.clock()
             pumping = asyncio.ensure_future(self.pump())
             await asyncio.wait([pumping], timeout=PATIENCE_SECONDS)
@@ -317,13 +298,19 @@ class Dispatcher:
                 pumping.result()
             late = self.clock() - begin >= PATIENCE_SECONDS
             # what was discarded still has a count
-            sent = job not in self.queue and not job.count
-            if late and sent and not job.notified:
+            if late and not (job in self.queue or job.count or job.notified):
                 # its worker has told the caller meanwhile that it waits
                 await self.bus.fire(job, "dispatched", self.report.progress(job))
-        if job in self.queue:
+        state, left_out = {}, self.store.left_out(jid)
+        if job is not None and job in self.queue:
             await self._notify(job)
-        return {"job_handler": self.report.state(job)}
+            progress = self.report.progress(job)
+            state = {**progress, "state": "queued", "ticket": job.ticket}
+        elif left_out:
+            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
+        if left_out:
+            state["excluded"] = left_out
+        return {"job_handler": state}
 
     async def _notify(self, job):
         if not job.notified:
@@ -378,8 +365,7 @@ class Dispatcher:
 
     async def do(self, action):
         """
-        Carry out an action of the queue, and return whether that worked; if not, the
-        job waits again.
+        Carry out an action, and return whether that worked; if not, the job waits.
         """
         if isinstance(action, Discard):
             return await self._discard(action)
@@ -399,7 +385,6 @@ class Dispatcher:
         if minions:
             self.report.counters["waves"] += 1
             self._flying[wave] = job.jid, float("inf")
-        job.left_out.update(excluded)
         for part in _parts(excluded):
             await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
@@ -415,10 +400,7 @@ class Dispatcher:
         return True
 
     def _written(self, action, write):
-        """
-        Write an action down by calling ``write``, after which it holds, and return
-        whether that worked.
-        """
+        """Write an action down, let it hold, and return whether that worked."""
         job = action.job
         try:
             write()
@@ -437,7 +419,6 @@ class Dispatcher:
         return True
 
     async def _failed(self, action, wave, whole):
-        """Put the minions of a wave that could not be published back into the queue."""
         job = action.job
         try:
             self.store.failed(wave, job.seq, *self.queue.without(action))
@@ -475,10 +456,7 @@ class Dispatcher:
         return True
 
     async def cancel(self, jid, minions):
-        """
-        Take a job out of the queue, for a set of minions or for all, and return how
-        many do not get it.
-        """
+        """Cancel a job, or a set of its minions; return how many do not get it."""
         count = 0
         async with self.ahead():
             self.take_over(self.store.values("seq", "queued"))
@@ -542,7 +520,6 @@ class Dispatcher:
             self._callers[job.seq] = self.clock()
 
     async def _look_after_callers(self, now):
-        """Tell callers that their jobs wait, and end the jobs whose callers have gone."""
         for seq, at in list(itertools.islice(self._callers.items(), CALLERS)):
             self._callers.pop(seq, None)
             job = self.queue.get(seq)
@@ -561,8 +538,7 @@ class Dispatcher:
 
     def order(self, jid, *order):
         """
-        Do what an administrator says of a job, see :meth:`Store.order`, and return how
-        many minions wait for it.
+        Order a job, see :meth:`Store.order`; return for how many minions it waits.
         """
         self.store.order(jid, *order)
         self.wake()

@@ -101,9 +101,8 @@ def exempt(section, fun):
 
 def is_fixed(opts, minions):
     """
-    Return whether the target of a job must not change: on a master of masters, which
-    does not know all minions, and if any of the minions manages resources or is one, as
-    how the target is written says on which of them the job runs.
+    Return whether the target of a job must not change: a master of masters does not know
+    all minions, and a target says on which resources of a minion the job runs.
     """
     if opts.get("order_masters"):
         return True
@@ -122,7 +121,6 @@ def is_fixed(opts, minions):
 
 
 def _killed(clear_load):
-    """Return the ids of the jobs that a command is about to end."""
     fun, args = clear_load["fun"], clear_load.get("arg") or ()
     calls = [(fun, args)] if isinstance(fun, str) else zip(fun, args)
     ret = []
@@ -138,7 +136,6 @@ def _killed(clear_load):
 
 
 def _section(opts):
-    """Return the settings, which may have been read again since the master was started."""
     name = salt.job_handler.store.folder(opts)
     try:
         _sections[name] = _store(opts).get_meta("section")
@@ -152,8 +149,7 @@ async def enter(
 ):
     """Take a publish request that is authorised and has no job id yet.
 
-    :param request: what the client says of itself, see :mod:`salt.job_handler.client`
-    :param list minions: the ids of those it is for
+    :param request: what the client says of itself, which may be anything
     :param bool forced: publish it at once, whatever the limits are
     :return: a :class:`Handover`, or None if the job handler has no part in this job
     """
@@ -175,8 +171,7 @@ async def enter(
 
 
 class Handover:
-    """
-    One publish request, of root or the master's user if it is ``privileged``.
+    """One publish request, ``privileged`` if it is of root or the master's user.
 
     :ivar dict answer: what to answer without publishing anything, or None
     :ivar bool direct: whether the worker publishes the job itself
@@ -203,8 +198,7 @@ class Handover:
 
     def refuse(self, message, retry_after=0):
         """
-        Answer that the job is refused, and may be tried again after so many seconds, or
-        that this is of no use.
+        Refuse the job, which may be tried again after so many seconds, or never (0).
         """
         error = {
             "name": salt.job_handler.REFUSED,
@@ -290,7 +284,6 @@ class Handover:
                 self.abandon()
 
     async def _check(self):
-        """Ask whether the job handler answers, and whether a rule refuses the job."""
         try:
             reply = await self._ask(
                 cmd="check",
@@ -307,10 +300,7 @@ class Handover:
             self.refuse(f"{reply['rejected']}. Nothing was sent.")
 
     def _write(self, name, *args):
-        """
-        Call a method of the store, once more if the connection was cut: since the last
-        request, or before the database could say that it is done.
-        """
+        """Call a method of the store, once more if its connection was cut."""
         store = _store(self.opts)
         try:
             return getattr(store, name)(*args)
@@ -324,8 +314,7 @@ class Handover:
 
     def _reserve(self):
         """
-        Write a place into the store. Return the state and the job id of the first try
-        of this request, or Nones.
+        Return the state and the job id of the first try of this request, or Nones.
         """
         section = self.section
         most, most_bytes = section["max_queue_size"], section["max_queue_bytes"]
@@ -346,7 +335,6 @@ class Handover:
         return None, None
 
     async def _repeat(self, state, jid):
-        """Answer with the job of the first try of this request, and how far it is."""
         load = {"jid": jid, "minions": list(self.minions), "missing": []}
         self.answer = {"enc": "clear", "load": load}
         if state != "direct":
@@ -365,8 +353,7 @@ class Handover:
 
     async def submit(self, payload, minions, missing):
         """
-        Hand the job over. Return the answer to the client, or None if the worker has to
-        publish what the minions are to get.
+        Hand the job over; return the answer, or None if the worker has to publish it.
         """
         if self.direct:
             return None
@@ -403,10 +390,7 @@ class Handover:
         return {"enc": "clear", "load": answer}
 
     def _take_back(self, exc):
-        """
-        Take the job from a job handler that has stopped, and return whether the worker
-        has it.
-        """
+        """Return whether the job was taken from a job handler that has stopped."""
         if not exc.gone and salt.job_handler.control.alive(self.opts, ANSWER_SECONDS):
             return False
         closed = self.section["fail_mode"] == "closed"
@@ -424,11 +408,7 @@ class Handover:
         return True
 
     def _unwritten(self, exc):
-        """
-        What can't be written down is refused, whatever ``fail_mode`` says; otherwise each
-        job would get past the limits. If only somebody else holds the database,
-        ``fail_mode`` decides.
-        """
+        """Refuse what can't be written; ``fail_mode`` decides if somebody holds the database."""
         if self.doubt and self.seq is not None:
             # the job handler of another master may publish it
             log.critical("It is not known whether a job was written down: %s", exc)
@@ -448,7 +428,6 @@ class Handover:
         )
 
     def _unavailable(self, exc):
-        """Do what ``fail_mode`` says."""
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)

@@ -68,10 +68,8 @@ class Lease:
 class _Check:
     """A minion that is to be asked what it runs, or has been.
 
-    :ivar dict jids: when the minion was asked for each job, or None; a lease expires
-        unless the answer names its job
+    :ivar dict jids: when it was asked for each job, or None
     :ivar set unnamed: the jobs that its answer did not name
-    :ivar float last: when it was asked last
     :ivar float unanswered: when it was asked first since anything came from it, or None
     :ivar bool first: whether jobs wait until it has answered
     """
@@ -84,12 +82,10 @@ class _Check:
 
 
 class Leases:
-    """
-    The leases of all minions, and the questions that renew them.
+    """The leases of all minions, and the questions that renew them.
 
     :param float long_running: seconds after which a minion is asked what it runs
     :param float interval: seconds that it has to answer, each time
-    :param int rate: how many minions are asked each second
     """
 
     def __init__(self, long_running=60, interval=15, rate=100):
@@ -142,10 +138,7 @@ class Leases:
     # Changes
 
     def take(self, jid, minions, cost, now, since=None, fun=""):
-        """Give minions a lease for a job. A minion that has one keeps it.
-
-        :param float since: when the job was published, if that was before
-        """
+        """Give minions that have none a lease for a job that was published then."""
         lease = Lease(jid, cost, now if since is None else since, now, fun)
         held = self.jobs.get(jid)
         if held:
@@ -165,15 +158,11 @@ class Leases:
         self._ask_later(lease, now)
 
     def _ask_later(self, lease, now, minion=None):
-        """Ask all who have a lease, or one of them, when it has lasted for long."""
         when = now + self.long_running
         heapq.heappush(self._due, (when, next(self._numbers), lease, minion))
 
     def end(self, jid, minion, undo=False):
-        """
-        End a lease, and return whether there was one. With ``undo`` the job was not
-        published, so there is nothing to write down.
-        """
+        """End a lease, and return whether there was one; ``undo`` leaves no trace."""
         leases = self.jobs.get(jid)
         lease = leases.pop(minion, None) if leases else None
         if lease is None:
@@ -215,10 +204,7 @@ class Leases:
             self._checks[minion].unanswered = None
 
     def careful(self, limit, now):
-        """
-        Return whether minions are asked before they get a job: most slots are with minions
-        that do not answer, so a part of the network is gone, and others may be as well.
-        """
+        """Return whether minions are asked first: most slots are with silent ones."""
         if self._late * 2 > limit:
             if now >= self._careful_until:
                 self._seen.clear()
@@ -254,11 +240,7 @@ class Leases:
         return False
 
     def doubt(self, minion=None):
-        """
-        Ask a minion, or all, what they run, as events may have been missed, and return
-        how many leases that concerns. The jobs of a minion that connects may have
-        survived.
-        """
+        """Ask a minion, or all, what they run, and return of how many leases."""
         count = 0
         for jid, leases in self.jobs.items():
             for name in leases if minion is None else {minion}.intersection(leases):
@@ -294,7 +276,6 @@ class Leases:
             self._queue[minion] = None
 
     def _drop(self, jid, minion):
-        """A minion is not asked for a job any more."""
         if minion in self._checks:
             self._checks[minion].jids.pop(jid, None)
             self._checks[minion].unnamed.discard(jid)
@@ -302,10 +283,7 @@ class Leases:
     # Questions
 
     def tick(self, now, waiting=False):
-        """
-        Let leases expire, and return the questions that are due. Call this about twice
-        a second, and say whether jobs wait for a lease to end.
-        """
+        """Let leases expire, and return the questions that are due."""
         self._find_due(now)
         if not waiting or self.count != self._still[0] or self._still[1] is None:
             self._still = (self.count, now)
@@ -350,7 +328,6 @@ class Leases:
                 self.end(jid, UNKNOWN)
 
     def _expire(self, now):
-        """End the leases that were not renewed in time, and note who is silent."""
         patience = TRIES * self.interval
         for minion, check in list(self._checks.items()):
             for jid, asked in list(check.jids.items()):
@@ -388,10 +365,7 @@ class Leases:
         return [Question(RUNNING, [], sorted(minions))] if minions else []
 
     def _find_jobs(self, now):
-        """
-        Ask for jobs by name: ``saltutil.running`` does not know those that wait in the
-        minion's own queue.
-        """
+        """Ask by name for jobs that may wait in the minion's own queue."""
         wanted = {}
         for minion, check in self._checks.items():
             for jid in check.unnamed:
@@ -408,7 +382,6 @@ class Leases:
         return ret
 
     def _probe(self, now):
-        """Ask silent minions whether they are back, less and less often."""
         due = (name for name, (when, _) in self._probes.items() if when <= now)
         minions = self._take_room(due)
         for minion in minions:

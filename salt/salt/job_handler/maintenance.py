@@ -38,10 +38,7 @@ _PEER_JOBS = 1000
 
 
 def _id(body):
-    """
-    Return the id in the data of an event, without unpacking what a minion has returned:
-    that may be large.
-    """
+    """Return the id in an event without unpacking the rest, which may be large."""
     unpacker = salt.utils.msgpack.Unpacker(raw=False, max_buffer_size=0)
     unpacker.feed(body)
     try:
@@ -164,7 +161,6 @@ class Maintenance:
         self.dispatcher.wake()
 
     def _hear_peer(self, kind, data):
-        """Another master of the cluster publishes a job. Its returns may come here."""
         jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
             # packed, as they may be many. The job handler of that master names them again
@@ -176,7 +172,9 @@ class Maintenance:
             minions = data.get("tgt")
         elif minions is None and jid in self._peer_jobs:
             minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
-        own = jid in self.dispatcher.store.jids_out() or salt.job_handler.is_question(data)
+        own = jid in self.dispatcher.store.jids_out() or salt.job_handler.is_question(
+            data
+        )
         exempt = salt.job_handler.handover.exempt(
             self.queue.section, data.get("fun", "")
         )
@@ -187,10 +185,7 @@ class Maintenance:
     # Asking
 
     async def ask(self):
-        """
-        Ask minions what they run. That does not go through the queue, which may be full
-        of what the answers make room for.
-        """
+        """Ask minions what they run; a full queue does not stop that."""
         now = self.clock()
         connecting = now < self.dispatcher.connected_at
         if self.queue.is_held(now) or connecting or self.dispatcher.unsent:

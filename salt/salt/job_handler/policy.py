@@ -84,10 +84,7 @@ def errors(rules):
 
 
 class Rule:
-    """
-    One rule, with the settings that people have written. A pause is one that is
-    ``given``, and not in the configuration.
-    """
+    """One rule. A pause is one that is ``given``, and not in the configuration."""
 
     def __init__(self, settings, given=False):
         self.settings = settings = salt.job_criteria.given(settings)
@@ -138,9 +135,7 @@ _ALL = (None, None, None)
 class Rules:
     """All rules, in their order.
 
-    :param list settings: what the configuration says
-    :ivar list pauses: what administrators have said; with ``until``, the second of the
-        queue's clock at which it ends
+    :ivar list pauses: those of administrators; ``until`` is when each ends
     """
 
     def __init__(self, settings=()):
@@ -168,8 +163,7 @@ class Rules:
         return None
 
     def pause(self, rule):
-        """
-        Let the jobs that a rule matches wait; without ``until`` that has no end.
+        """Pause the jobs that a rule matches, for ever without ``until``.
 
         :raises SaltInvocationError: if too many rules pause jobs
         """

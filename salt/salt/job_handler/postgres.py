@@ -88,9 +88,7 @@ _REQUESTS = """
 
 
 def errors(section):
-    """
-    Return a list of sentences, one for each thing that is wrong with the settings.
-    """
+    """Return a list of sentences, one for each thing that is wrong."""
     if not HAS_PSYCOPG2:
         return ["store is 'postgresql': install psycopg2 for the Salt of this master."]
     settings = section.get("postgresql")
@@ -127,8 +125,6 @@ def _connect(settings):
 
 
 class _Database:
-    """A connection with the methods of sqlite3's that the store uses."""
-
     def __init__(self, settings):
         self.connection = _connect(settings)
 
@@ -153,8 +149,6 @@ class _Database:
 
 
 class _Clock(salt.job_handler.store.Clock):
-    """The time of the database, which all masters share."""
-
     def _read(self):
         row = self.store.db.execute(f"SELECT {_NOW}")
         return float(row.fetchone()[0]) - time.monotonic()
@@ -164,10 +158,7 @@ class _Clock(salt.job_handler.store.Clock):
 
 
 class PostgresStore(salt.job_handler.store.Store):
-    """The store of all masters of a cluster.
-
-    :param float busy: for how many seconds to wait for another writer
-    """
+    """The store of all masters of a cluster."""
 
     # pylint: disable=super-init-not-called
 
@@ -220,10 +211,7 @@ class PostgresStore(salt.job_handler.store.Store):
         return row.fetchone()[0]
 
     def _check_owners(self, schema):
-        """
-        Check that no role could plant what is called or read here with the rights of this
-        one.
-        """
+        """Check that no other role could plant what is called or read here."""
         row = self.db.execute(_STRANGE, {"schema": schema}).fetchone()
         if row:
             raise StoreError(
@@ -271,10 +259,7 @@ class PostgresStore(salt.job_handler.store.Store):
         return row and row[0]
 
     def lead(self, name):
-        """
-        Try to become the one that publishes, and return whether that worked. Call this
-        every second, with a name that changes when this master is started again.
-        """
+        """Try to lead, and return whether that worked. Call this every second."""
         sign = self._leader()
         leader = unpack(sign) if sign else {}
         if sign != self._seen[0]:
@@ -308,10 +293,7 @@ class PostgresStore(salt.job_handler.store.Store):
             self.sign(START_SECONDS)
 
     def sign(self, seconds=None):
-        """
-        Write a sign of life of the leader, which holds for as long as ever or so many
-        seconds.
-        """
+        """Write a sign of life of the leader, which holds for so many seconds."""
         packed = self._new_sign(seconds or LEADER_SECONDS)
         row = self.db.execute(
             "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
@@ -328,8 +310,7 @@ class PostgresStore(salt.job_handler.store.Store):
 
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
-    """
-    Return the store that is configured, which waits so many seconds for another writer.
+    """Return the store that is configured.
 
     :raises StoreError: if it can't be used
     """
@@ -338,9 +319,7 @@ def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
 
 
 class Group:
-    """
-    The job handlers of a cluster, which share a store, and the name of this master.
-    """
+    """The job handlers of a cluster, and the name of this master."""
 
     def __init__(self, store, name):
         self.store = store
@@ -408,9 +387,7 @@ class Group:
         raise SaltException("The master that leads the queue does not answer")
 
     async def serve(self, handle):
-        """
-        Answer the requests of all masters for ever, by calling a coroutine function.
-        """
+        """Answer the requests of all masters for ever."""
         while True:
             rows = self.store.db.execute(
                 "SELECT id, request FROM requests WHERE reply IS NULL"

@@ -16,11 +16,8 @@ import salt.payload
 
 log = logging.getLogger(__name__)
 
-#: Publish ``job`` to ``minions``, and leave ``excluded`` out, each with the reason. ``rest``
-#: are its minions that still wait.
+#: ``excluded`` maps minions to reasons, and ``rest`` are those that still wait.
 Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "rest"))
-
-#: End ``job``, or what waits of it, for one of the following reasons.
 Discard = collections.namedtuple("Discard", ("job", "reason"))
 
 TIMEOUT = "timeout"
@@ -44,8 +41,7 @@ RETRY_SECONDS = 1
 #: So many jobs are looked at that may go while the next one waits.
 BESIDE = 100
 
-#: So many minions of parked jobs are looked at each second, and at once. Each job counts
-#: for some more.
+#: So many minions of jobs are looked at each second, and at once; each job counts more.
 LOOKS = 50000
 LOOKS_AT_ONCE = 20000
 LOOKS_OF_A_JOB = 20
@@ -68,22 +64,21 @@ class Job:
     jid: str
     #: the function, or the list of functions of a compound command
     fun: object
-    #: how many minions it waits for
-    count: int
+    #: for how many minions it waits
+    count: int = 0
     user: str = ""
     #: the ids of these minions, sorted, or None while nobody needs them
     minions: list = None
-    #: how many bytes it takes in the store
     size: int = 0
     #: when it was handed over
     queued: float = 0.0
     #: until then minions connect to the restarted master
     not_before: float = 0.0
-    #: when its caller stops waiting, or None
+    #: when it is given up, at first by its caller; None for never
     deadline: float = None
     #: whether somebody waits for the answers
     sync: bool = False
-    #: publish it at once, whatever the limits are
+    #: whether it is published at once, whatever the limits are
     forced: bool = False
     #: its target must not change: on a master of masters, and if minions have resources
     fixed: bool = False
@@ -97,7 +92,6 @@ class Job:
     sent: int = 0
     #: when its last wave went out
     moved: float = 0.0
-    #: why it waits
     reason: str = ""
     priority: int = 0
     #: the priority that an administrator gave it, or None
@@ -108,10 +102,7 @@ class Job:
     cancelled: bool = False
     #: other jobs pass until a lease ends
     parked: bool = False
-    #: the flow that takes turns with others
     flow: object = None
-    #: the minions that do not get it, each with the reason
-    left_out: dict = dataclasses.field(default_factory=dict)
     #: whether the caller knows that it waits
     notified: bool = False
     #: (version of the rules, the rule that matches)
@@ -121,22 +112,19 @@ class Job:
 
     def __post_init__(self):
         self.moved = self.queued
-        # what its caller says, which rules and administrators may change
+        # by its caller
         self.asked = (self.priority, self.deadline)
 
     @property
     def functions(self):
-        """The list of its functions."""
         return [self.fun] if isinstance(self.fun, str) else self.fun
 
     @property
     def name(self):
-        """Its functions, as one text."""
         return " ".join(self.functions)
 
 
 def _packable(value):
-    """Return a dictionary, which may be None, as it can be stored, or raise an exception."""
     return salt.payload.loads(salt.payload.dumps(dict(value or {}), use_bin_type=True))
 
 
@@ -153,7 +141,7 @@ def _number(value):
     return value
 
 
-#: What makes sure that a value of a criteria module can be used.
+#: Each raises an exception if a value of a criteria module can't be used.
 _CHECKS = {
     "beside": bool,
     "cost": _number,
@@ -166,9 +154,8 @@ _CHECKS = {
 
 class Guarded:
     """
-    A criteria module. Where one of its methods fails, or returns what can't be used, that
-    of the base class stands in; what becomes of a job if ``decide`` fails is up to
-    ``fail_mode``.
+    A criteria module. Where a method but ``decide`` fails, that of the base class stands
+    in.
     """
 
     def __init__(self, criteria):
@@ -208,12 +195,7 @@ class _Shares:
 
 
 class Queue:
-    """:param Criteria criteria: decides
-    :param Leases leases: who runs what
-    :param Rules rules: see :mod:`salt.job_handler.config`
-    :param dict section: the settings
-    :param callable minions_of: returns the ids of the minions that a job waits for
-    """
+    """:param callable minions_of: returns the ids of the minions that a job waits for"""
 
     def __init__(self, criteria, leases, rules, section, minions_of):
         self.criteria = Guarded(criteria)
@@ -221,17 +203,15 @@ class Queue:
         self.rules = rules
         self.section = section
         self.minions_of = minions_of
-        self.bytes = 0
         #: nothing is published before this
         self.held_until = None
         #: whether :meth:`advance` has ended because it had looked at much
         self.more = False
-        #: whether the criteria module has failed on the last job
+        #: whether the criteria module failed on the last job
         self.failing = False
         self._jobs = {}
         #: ``{(priority, flow): {seq: job}}``, without those that are held or parked
         self.flows = {}
-        self._jids = {}
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
         self.shares = _Shares()
@@ -251,16 +231,14 @@ class Queue:
         return self._jobs.get(seq)
 
     def of_jid(self, jid):
-        """Return the publications under a job id that wait."""
-        return list(self._jids.get(jid, {}).values())
+        """Return the jobs with a job id."""
+        return [job for job in self._jobs.values() if job.jid == jid]
 
     # Jobs come and go
 
     def put(self, job):
         """Add a job."""
         self._jobs[job.seq] = job
-        self._jids.setdefault(job.jid, {})[job.seq] = job
-        self.bytes += job.size
         self.place(job)
 
     def place(self, job):
@@ -279,7 +257,6 @@ class Queue:
         self._line_up(job)
 
     def _line_up(self, job):
-        """Put a job into its flow, in the order of the numbers."""
         if job.held or job.parked:
             return
         jobs = self.flows.setdefault((job.priority, job.flow), {})
@@ -299,16 +276,9 @@ class Queue:
         self._parked.pop(job.seq, None)
         job.parked = False
         del self._jobs[job.seq]
-        del self._jids[job.jid][job.seq]
-        if not self._jids[job.jid]:
-            del self._jids[job.jid]
-        self.bytes -= job.size
 
     def order(self, jid, priority=None, held=None, cancelled=None):
-        """
-        Do what an administrator says of a job, see :meth:`Store.order`, and return how
-        many minions wait for it.
-        """
+        """Order a job, see :meth:`Store.order`; return for how many minions it waits."""
         jobs = self.of_jid(jid)
         for job in jobs:
             self._step_out(job)
@@ -319,10 +289,7 @@ class Queue:
         return sum(job.count for job in jobs)
 
     def cancel(self, jid, minions=None):
-        """
-        Return the actions that take a job, or only some of its minions, out of the
-        queue.
-        """
+        """Return the actions that take a job, or some of its minions, out."""
         ret = []
         for job in self.of_jid(jid):
             ids = self._minions(job)
@@ -335,7 +302,7 @@ class Queue:
         return ret
 
     def force(self, job):
-        """Return the action that publishes a job at once, whatever the limits are."""
+        """Return the action that publishes a job at once."""
         return self._dispatch(job, self._minions(job), {})
 
     def _minions(self, job):
@@ -346,7 +313,7 @@ class Queue:
     # What is to be done
 
     def pausing(self, now):
-        """Return whether the queue is paused. Pauses that are over end."""
+        """Return whether the queue is paused."""
         self.rules.end_pauses(now)
         return self.rules.paused_until is not None
 
@@ -405,10 +372,7 @@ class Queue:
         return AGE if aged else TIMEOUT
 
     def _next(self, now):
-        """
-        Return the job whose turn it is: of the highest priority, that of the flow that
-        got the fewest slots recently, for what it is worth and for as long as it waits.
-        """
+        """Return the job whose turn it is."""
         if not self.flows:
             return None
         top = max(priority for priority, _ in self.flows)
@@ -428,10 +392,7 @@ class Queue:
         )
 
     def _served(self, job, got, now):
-        """
-        Return how many slots its flow got, for what it is worth and for as long as the job
-        waits: the one with the least comes next.
-        """
+        """Return how many slots its flow got, by its weight and by how long it waits."""
         weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
@@ -450,7 +411,7 @@ class Queue:
         return [turn[-1] for turn in sorted(turns)]
 
     def _beside(self, waiting, now):
-        """Return the action for a small job that may go while another waits for room."""
+        """Return the action for a job that may go while another waits for room."""
         # without those that are held or parked, however many these are
         flows = (flow.values() for flow in self.flows.values())
         oldest = heapq.merge(*flows, key=lambda job: job.seq)
@@ -465,7 +426,6 @@ class Queue:
         return None
 
     def _unpark(self, now):
-        """Look at parked jobs anew, as many as there is time for."""
         passed = 0 if self._looked is None else max(0, now - self._looked)
         self._looked = now
         self._looks = min(LOOKS_AT_ONCE, self._looks + passed * LOOKS)
@@ -485,7 +445,6 @@ class Queue:
             job.minions = None
 
     def _rule(self, job):
-        """Return the rule that matches a job, or None; note what the job costs."""
         if job.rule[0] != self.rules.version:
             minions = job.minions
             if minions is None and self.rules.targets:
@@ -504,7 +463,6 @@ class Queue:
             rule.jids.add(job.jid)
 
     def _decide(self, job, now):
-        """Return the action for a job, or None if it has to wait."""
         if job.deadline <= now:
             return Discard(job, self._why_overdue(job, now))
         minions, rule = self._minions(job), self._rule(job)
@@ -535,7 +493,6 @@ class Queue:
         return None
 
     def _limited(self, job, rule, decision):
-        """Return a decision that keeps to the limit of a rule."""
         rule.jids.intersection_update(self.leases.jobs)
         occupied = sum(map(self.leases.of_job, rule.jids))
         room = int((rule.limit - occupied) // job.cost)
@@ -552,7 +509,6 @@ class Queue:
         return salt.job_criteria.publish(decision.minions[:room], decision.excluded)
 
     def _ask(self, job, now):
-        """Return the decision of the criteria module, or that of ``fail_mode``."""
         mode, minions = self.section["fail_mode"], job.minions
         # a module may change it
         job.minions = list(minions)
@@ -604,7 +560,7 @@ class Queue:
         return Dispatch(job, minions, excluded, rest)
 
     def done(self, action, now):
-        """An action is written down: its minions get their leases, or its job ends."""
+        """Let an action hold that is written down."""
         job = action.job
         if isinstance(action, Discard):
             self.remove(job)
@@ -621,20 +577,14 @@ class Queue:
 
     @staticmethod
     def without(action):
-        """
-        Return for which minions a job waits if a wave could not be published, and how many
-        waves it has: the next try is a further one, which does not reach who was left out,
-        or takes the place of this one.
-        """
+        """Return for whom a job waits without a wave, and how many waves it had."""
         job = action.job
+        # a further one does not reach who was left out
         waves = job.waves if action.excluded else job.waves - 1
         return sorted([*job.minions, *action.minions]), waves
 
     def undo(self, action, now):
-        """
-        A wave could not be published: its minions wait again, and nothing is published for
-        a moment.
-        """
+        """A wave could not be published: its minions wait again."""
         job = action.job
         self.hold(now)
         for minion in action.minions:

@@ -122,11 +122,7 @@ class Estimate:
 
 
 class Report:
-    """:param dict section: the settings
-    :param Queue queue: what waits
-    :param Store store: what has ended
-    :param callable clock: returns seconds
-    """
+    """What the queue and the store say, in words and figures."""
 
     def __init__(self, section, queue, store, clock):
         self.section = section
@@ -142,24 +138,8 @@ class Report:
         self._gauges = {}
         self._results = self._waits = self._unavailable = None
 
-    # To callers
-
-    def state(self, job):
-        """
-        Return what to add to the answer to a publish request; nothing, if the job went
-        out to all of its minions.
-        """
-        if not job.count and not job.left_out:
-            return {}
-        ret = self.progress(job)
-        ret["state"] = "queued" if job.count else "dispatched"
-        ret["ticket"] = job.ticket
-        if job.left_out:
-            ret["excluded"] = job.left_out
-        return ret
-
     def progress(self, job):
-        """Return how far a job is."""
+        """Return how far a job is, for its caller."""
         ret = {
             "publication": job.seq,
             "waiting": job.count,
@@ -171,9 +151,7 @@ class Report:
         return ret
 
     def reason(self, job):
-        """Return why a job waits: what stops the whole queue, what the criteria module
-        says, or that it is not its turn yet.
-        """
+        """Return why a job waits."""
         if self.queue.rules.paused_until is not None:
             until = date(self.queue.rules.paused_until)
             return "the queue is paused" + (f" until {until}" if until else "")
@@ -185,10 +163,8 @@ class Report:
             return "the master could not publish a moment ago"
         return "other jobs are before it"
 
-    # To people
-
     def status(self, now):
-        """Return the figures of the job handler and of its criteria module."""
+        """Return the figures for ``salt-run job_handler.status``."""
         queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
         until = rules.paused_until
         return {
@@ -196,13 +172,12 @@ class Report:
             "pid": os.getpid(),
             "running_since": self.started,
             "queued": len(queue),
-            "queued_bytes": queue.bytes,
+            "queued_bytes": sum(job.size for job in queue),
             "max_queue_size": self.section["max_queue_size"],
             "oldest": self._oldest(now),
             "paused": until is not None,
             # JSON has no infinity
             "paused_until": None if until == float("inf") else until,
-            # but that of all jobs
             "pauses": [rule.settings for rule in rules.rules if rule.given],
             "held": queue.held_until is not None,
             "failing": queue.failing,
@@ -219,10 +194,7 @@ class Report:
         return now - min((job.queued for job in self.queue), default=now)
 
     def jobs(self, now, limit=None, jid=None):
-        """
-        Return the jobs that wait, in their order, those of the highest priority first;
-        with a job id only those that have it.
-        """
+        """Return the jobs that wait, or those with a job id, in their order."""
         if jid is not None and not self.queue.of_jid(jid):
             # batches ask often, and mostly for jobs that run
             return []
@@ -246,19 +218,18 @@ class Report:
         return self._estimated[1]
 
     def _line(self, job, now, place, starts):
-        return {
+        ret = {
+            **self.progress(job),
             "jid": job.jid,
             "fun": job.fun,
             "user": job.user,
             "priority": job.priority,
             "position": place,
-            "waiting": job.count,
-            "sent": job.sent,
-            "waited": round(now - job.queued, 1),
             "starts_in": None if starts is None else round(starts, 1),
             "gives_up_in": round(job.deadline - now, 1),
-            "reason": self.reason(job),
         }
+        del ret["publication"]
+        return ret
 
     def show(self, jid, now):
         """Return what is known of a job."""
@@ -283,10 +254,8 @@ class Report:
             for jid, user, state, reason, at in self.store.history(limit or 10**9)
         ]
 
-    # Metrics. Nothing is labelled by minion, job id or user
-
     def register(self, opts):
-        """Set the instruments up."""
+        """Set the metrics up. Nothing is labelled by minion, job id or user."""
         section = opts.get("metrics") or {}
         if (section.get("exporter") or "").lower() == "prometheus":
             # another process has the port of the master
@@ -334,20 +303,12 @@ class Report:
         return [] if number is None else [Observation(number)]
 
     def count_unavailable(self, mode):
-        """
-        Count a publish request that went unanswered: only one process has the port of an
-        exporter.
-
-        :param str mode: the value of ``fail_mode``
-        """
+        """Count a publish request without an answer: workers have no exporter."""
         if self._unavailable is not None:
             self._unavailable.add(1, attributes={"result": mode})
 
     def count(self, result, job, now):
-        """Count a job that leaves the queue.
-
-        :param str result: ``dispatched``, or why it is not published
-        """
+        """Count a job that was dispatched, or why it was not."""
         kept = result in ("dispatched", "cancelled")
         self.counters[result if kept else "discarded"] += 1
         if self._results is not None:
