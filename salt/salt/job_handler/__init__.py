@@ -21,8 +21,7 @@ import time
 
 log = logging.getLogger(__name__)
 
-#: The end of the job ids of questions. Other job ids have the number of a process there,
-#: but clients may choose any.
+#: The end of the job ids of questions.
 QUESTION = "_0"
 
 #: The name of the error that refuses a job.

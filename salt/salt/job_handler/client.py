@@ -24,8 +24,7 @@ from salt.exceptions import JobQueueFullError, SaltClientError
 
 log = logging.getLogger(__name__)
 
-#: How often a refused job is asked for. The master says how long to wait before the next
-#: time, at least a second.
+#: How often a refused job is asked for.
 _TRIES = 1000
 
 #: How many refused jobs of one process are asked for again.
@@ -69,16 +68,13 @@ class Caller:
         self.opts = opts
         #: the priority of its jobs: only those of root may be above 0
         self.priority = 0
-        #: whether the publications are the parts of a batch, which has to wait for as long
-        #: as these are queued
+        #: whether the publications are the parts of a batch, which waits for them
         self.batching = False
         #: whether people read on the terminal what happens
         self.talks = False
-        #: for how many seconds somebody waits for the answers to the next publication, if
-        #: that is not what its timeout says
+        #: for how many seconds somebody waits for the next answers, if not its timeout
         self.patience = None
-        #: the minions that do not get the last job, each with the sentence that says why,
-        #: as far as the master knew when it answered
+        #: the minions that do not get the last job, each with the sentence that says why
         self.left_out = {}
         #: the jobs that are waited for while they wait themselves
         self.jobs = {}
@@ -156,8 +152,7 @@ def check(error):
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
 
 
-# Asking again. Nothing reads what the master says of these jobs when it refuses them, so
-# the work would be lost
+# Asking again
 
 
 def patiently(ask, tries=_TRIES):

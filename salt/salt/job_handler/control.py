@@ -33,8 +33,7 @@ MAX_BYTES = 16 * 1024 * 1024
 #: How long a peer may take to send a request, and to take its reply, in seconds.
 PEER_SECONDS = 10
 
-#: The job handler runs if it has said so at most so many seconds ago. It does so several
-#: times a second.
+#: The job handler runs if it has said so at most so many seconds ago.
 ALIVE_SECONDS = 2
 
 #: What administrators may say: the least and the most, and which kind of number.

@@ -11,34 +11,31 @@ import logging
 
 import salt.channel.server
 import salt.job_handler.client
-import salt.job_handler.handover
 import salt.utils.event
 from salt.defaults import DEFAULT_TARGET_DELIM
+from salt.job_handler.handover import is_fixed
+from salt.job_handler.leases import UNKNOWN
 from salt.job_handler.queue import CANCELLED, GONE, SENTENCES, Discard, Job
 from salt.job_handler.store import UNAVAILABLE, TakenError
 from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
 
-#: What publishes a wave may be killed with it on its way, so it only counts as sent after
-#: so many seconds.
+#: A wave on its way may be lost by a kill: it counts as sent after so many seconds.
 FLIGHT_SECONDS = 3
 
 #: How long a worker waits for the first decision on its job, in seconds.
 PATIENCE_SECONDS = 0.5
 
-#: After a restart of the master its minions have to find it again; what is published
-#: before does not reach them. With the defaults of ``recon_default``, ``recon_max`` and
-#: ``recon_randomize`` a minion takes up to 22 seconds, and then it signs in. The second
-#: number is for the next leader of a cluster.
+#: How long minions take to find a master that was restarted, by the defaults of the
+#: settings ``recon_*``, or the next leader of a cluster.
 RECONNECT_SECONDS = (30, 3)
 
-#: What may not have been sent is sent again after a restart if it is at most so many
-#: seconds old. Later its minions may have been started again, and would not recognise it.
+#: Waves that are older are not sent again: minions that were restarted would not
+#: recognise the job.
 RESEND_SECONDS = 60
 
-#: In each step at most so many callers are looked after; each gets to know every so many
-#: seconds that its job waits.
+#: So many callers are looked after in each step, and told every so many seconds.
 CALLERS = 500
 CALLER_SECONDS = 20
 
@@ -208,9 +205,7 @@ class Dispatcher:
             why = None
             if now - at > RESEND_SECONDS:
                 why = f"that was {now - at:.0f} s ago"
-            elif not self.opts.get(
-                "order_masters"
-            ) and salt.job_handler.handover.is_fixed(self.opts, minions):
+            elif UNKNOWN not in minions and is_fixed(self.opts, minions):
                 why = "minions with resources could run it twice"
             elif owing and (self.queue.is_stopped(now) or now < self.connected_at):
                 return

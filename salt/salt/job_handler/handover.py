@@ -56,8 +56,7 @@ _UNUSABLE = (
 # {process: store}, as a connection must not be used after a fork
 _stores = {}
 
-#: After the database could not be reached, a worker leaves it alone for so many times as
-#: long as that took.
+#: A database that can't be reached is left alone for so many times as long as that took.
 RECONNECT_TIMES = 4
 
 # {process: (until when it is left alone, what happened)}

@@ -36,12 +36,10 @@ BURST_SECONDS = 5
 #: At most so many jobs are asked for by name in one step.
 FIND_JOBS = 20
 
-#: A silent minion is asked again after so many seconds, then after twice as many, up to
-#: the second number.
+#: A silent minion is asked again after so many seconds, at first and at most.
 PROBE_SECONDS = (60, 3600)
 
-#: For so many seconds after most slots were with minions that do not answer, minions are
-#: asked before they get a job.
+#: For so long after most slots were with silent minions, minions are asked first.
 CAREFUL_SECONDS = 60
 
 #: Sums of fractions below this are rounding errors.

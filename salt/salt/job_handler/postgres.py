@@ -43,20 +43,17 @@ SCHEMA = "salt_job_handler"
 #: How often a job handler that does not lead tries to, in seconds.
 ELECTION_SECONDS = 1
 
-#: A leader that has given no sign of life for so many seconds has ended, or hangs. A
-#: transaction in which nothing happens for so long is ended as well.
+#: A leader without a sign of life, and an idle transaction, end after so many seconds.
 LEADER_SECONDS = 5
 
-#: While a leader takes over what is in the store, each sign of life holds for so many
-#: seconds.
+#: The same, while a leader takes over what is in the store.
 START_SECONDS = 30
 
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10
 
-#: What is in a schema and belongs to a role that is not to be trusted with it. That the
-#: own role is a member of another one says nothing: before PostgreSQL 16 every role could
-#: make others its members.
+#: What belongs to a role that is not to be trusted with it. Membership says nothing:
+#: before PostgreSQL 16 every role could make others its members.
 _STRANGE = """
     SELECT name, rolname FROM (
         SELECT 'the schema', nspowner FROM pg_namespace WHERE oid = %(schema)s

@@ -131,8 +131,7 @@ NEW_SECONDS = 600
 #: So many jobs that were cancelled or discarded are kept for people to look at.
 HISTORY = 1000
 
-#: Of so many jobs that do not wait it is remembered what administrators have said, for
-#: later parts of batches.
+#: So many orders of administrators are kept for later parts of batches.
 ORDERS = 1000
 
 #: The share of the queue that only root may use, and the share that one user may.
@@ -662,35 +661,33 @@ class Store:
         """
         Forget what nobody needs; who was left out after ``keep`` seconds, or never (0).
         """
-        now = self.clock()
+        now, gone = self.clock(), "state IN ('cancelled', 'discarded')"
         with self.writing():
-            if keep:
-                self.db.execute("DELETE FROM left_out WHERE at < ?", (now - keep,))
-            self.db.execute(
-                "DELETE FROM jobs WHERE state = 'new' AND at < ?", (now - NEW_SECONDS,)
-            )
-            self.db.execute(
-                "DELETE FROM jobs WHERE state IN ('done', 'cancelled', 'discarded')"
-                " AND at < ? AND seq NOT IN (SELECT seq FROM jobs"
-                " WHERE state IN ('cancelled', 'discarded')"
-                " ORDER BY at DESC LIMIT ?)",
-                (now - KEY_SECONDS, HISTORY),
-            )
-            self.db.execute(
-                "UPDATE jobs SET load = NULL WHERE state IN ('cancelled', 'discarded')"
-                " AND load IS NOT NULL"
-                " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)"
-            )
-            self.db.execute(
-                "DELETE FROM orders WHERE jid NOT IN"
-                " (SELECT jid FROM jobs WHERE state = 'queued') AND id NOT IN"
-                " (SELECT id FROM orders ORDER BY id DESC LIMIT ?)",
-                (ORDERS,),
-            )
-            self.db.execute(
-                "DELETE FROM targets WHERE digest NOT IN"
-                " (SELECT digest FROM jobs WHERE digest IS NOT NULL)"
-            )
+            for statement, *values in (
+                ("DELETE FROM left_out WHERE at < ?", now - (keep or float("inf"))),
+                ("DELETE FROM jobs WHERE state = 'new' AND at < ?", now - NEW_SECONDS),
+                (
+                    f"DELETE FROM jobs WHERE (state = 'done' OR {gone}) AND at < ? AND seq"
+                    f" NOT IN (SELECT seq FROM jobs WHERE {gone} ORDER BY at DESC LIMIT ?)",
+                    now - KEY_SECONDS,
+                    HISTORY,
+                ),
+                (
+                    f"UPDATE jobs SET load = NULL WHERE {gone} AND load IS NOT NULL"
+                    " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)",
+                ),
+                (
+                    "DELETE FROM orders WHERE jid NOT IN"
+                    " (SELECT jid FROM jobs WHERE state = 'queued') AND id NOT IN"
+                    " (SELECT id FROM orders ORDER BY id DESC LIMIT ?)",
+                    ORDERS,
+                ),
+                (
+                    "DELETE FROM targets WHERE digest NOT IN"
+                    " (SELECT digest FROM jobs WHERE digest IS NOT NULL)",
+                ),
+            ):
+                self.db.execute(statement, values)
         self._shrink()
 
     def _shrink(self):
@@ -704,14 +701,15 @@ class Store:
             log.warning("Job %s is not published to %d minions", jid, len(ids))
             self.finish(seq, jid, "discarded", reason, dict.fromkeys(ids, reason))
         with self.writing():
-            self.db.execute("DELETE FROM waves")
-            self.db.execute("DELETE FROM ended")
-            self.db.execute("DELETE FROM orders")
-            self.db.execute(
+            for statement in (
+                "DELETE FROM waves",
+                "DELETE FROM ended",
+                "DELETE FROM orders",
+                "DELETE FROM meta WHERE name IN ('pauses', 'kept')",
                 "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
-                " WHERE state IN ('new', 'running', 'direct')"
-            )
-            self.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
+                " WHERE state IN ('new', 'running', 'direct')",
+            ):
+                self.db.execute(statement)
 
 
 def when_off(opts, name, *args):
@@ -743,15 +741,7 @@ def set_aside(opts, damage):
     )
     with contextlib.closing(Store(opts)) as store:
         with contextlib.closing(sqlite3.connect(aside)) as old:
-            for table in (
-                "targets",
-                "jobs",
-                "waves",
-                "ended",
-                "left_out",
-                "meta",
-                "orders",
-            ):
+            for table in "targets jobs waves ended left_out meta orders".split():
                 _copy(old, store.db, table, lost)
         lost.update(jid for (jid,) in store.db.execute(f"SELECT jid {unknown}"))
         store.db.execute(f"DELETE {unknown}")
