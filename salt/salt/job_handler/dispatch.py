@@ -188,7 +188,7 @@ class Dispatcher:
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
             self.queue.adopt(job)
-            wave = self.store.wave(job, minions, {}, (), True, "direct")
+            wave, _ = self.store.wave(job, minions, {}, (), True, "direct")
             self.leases.take(job.jid, minions, job.cost, self.clock(), fun=job.name)
             self._flying[wave] = job.jid, self.clock()
             if job.worker and not salt.job_handler.client.runs(job.worker):
@@ -367,15 +367,10 @@ class Dispatcher:
         job, minions, excluded = action.job, action.minions, action.excluded
         once = not (action.rest or job.waves)
         whole = job.fixed or (once and not excluded)
-        load = wave = None
-
-        def write():
-            nonlocal load, wave
-            load = self.store.load_of(job.seq) if minions else None
-            wave = self.store.wave(job, minions, excluded, action.rest, whole)
-
-        if not self._written(action, write):
+        row = self._write(action, "wave", job, minions, excluded, action.rest, whole)
+        if not row:
             return False
+        wave, load = row
         self.report.counters["excluded"] += len(excluded)
         if minions:
             self.report.counters["waves"] += 1
@@ -394,11 +389,14 @@ class Dispatcher:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
 
-    def _written(self, action, write):
-        """Write an action down, let it hold, and return whether that worked."""
+    def _write(self, action, name, *args):
+        """
+        Write an action down, let it hold, and return what the store says; False if that
+        did not work.
+        """
         job = action.job
         try:
-            write()
+            ret = getattr(self.store, name)(*args)
         except TakenError as exc:
             log.info("%s", exc)
             # a step may have been faster
@@ -411,7 +409,7 @@ class Dispatcher:
             self.queue.hold(self.clock())
             return False
         self.queue.done(action, self.clock())
-        return True
+        return ret
 
     async def _failed(self, action, wave, whole):
         job = action.job
@@ -437,11 +435,8 @@ class Dispatcher:
         cancelled = action.reason == CANCELLED
         state = "cancelled" if cancelled else "discarded"
         left_out = dict.fromkeys(job.minions, sentence)
-
-        def write():
-            self.store.finish(job.seq, job.jid, state, sentence, left_out)
-
-        if not self._written(action, write):
+        row = job.seq, job.jid, state, sentence, left_out
+        if not self._write(action, "finish", *row):
             return False
         self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)

@@ -531,17 +531,17 @@ class Store:
 
         :param bool whole: whether it goes out with the target of the job
         :param str state: of the job; with ``direct`` a worker has published the wave
-        :return: the number of the wave, or None if ``minions`` is empty
+        :return: the number of the wave, and the load; Nones if ``minions`` is empty
         :raises TakenError: if a worker has taken the job back
         """
-        number = None
+        number = load = None
         with self.writing():
             row = self._row("state", job.seq)
             if row is None or row[0] != state:
                 raise TakenError(f"job {job.jid} was published by a worker")
             self._leave_out(job.jid, excluded)
             if minions:
-                packed = pack(minions)
+                packed, load = pack(minions), self.load_of(job.seq)
                 number = self._insert(
                     "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
                     " VALUES (?, ?, ?, ?, FALSE, ?, ?)",
@@ -555,7 +555,7 @@ class Store:
                     " WHERE seq = ?",
                     (job.waves + 1, job.seq),
                 )
-        return number
+        return number, load
 
     def _leave_out(self, jid, reasons):
         if reasons:
@@ -633,6 +633,7 @@ class Store:
             )
             if not done.rowcount:
                 raise TakenError(f"job {jid} was published by a worker")
+        return True
 
     def left_out(self, jid):
         """Return the minions that did not get a job, each with the reason."""
