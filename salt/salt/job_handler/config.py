@@ -1,11 +1,7 @@
 """
 The configuration of the job handler: the section :conf_master:`rate_limiting`, and from
-which folders criteria modules are loaded.
-
-They run as the master's user. So what a site has of its own, below
-:conf_master:`module_dirs` and :conf_master:`extension_modules` and in
-:conf_master:`job_criteria_dirs`, is loaded only from a folder that belongs, with all that
-is in it, to root or to the master's user, and that nobody else may write.
+which folders criteria modules are loaded. They run as the master's user, so those of a site
+are loaded only from folders that nobody but root and this user may write.
 """
 
 import logging

@@ -2,10 +2,8 @@
 The private socket between the master's processes and the job handler, and what is asked
 through it.
 
-Only root and the master's user are served. Requests and replies are msgpack, each with its
-length before it. The event bus would not do: nothing on it is acknowledged, large values
-are trimmed, and minions choose tags. It is a Unix socket with ``ipc_mode: tcp`` as well,
-as any local user could connect to a port.
+Requests and replies are msgpack, each with its length before it. It is a Unix socket with
+``ipc_mode: tcp`` as well, as any local user could connect to a port.
 """
 
 import asyncio

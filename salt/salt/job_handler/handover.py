@@ -1,9 +1,7 @@
 """
 The side of the master's workers: ``ClearFuncs.publish`` asks here for a place in the queue
-before it gives out a job id, and then hands the job over instead of publishing it.
-
-The worker writes both into the store itself, so neither is lost when the job handler ends
-at that moment. The job handler only gets to know of it, and says how far the job is.
+before it gives out a job id, and then hands the job over instead of publishing it. It
+writes both into the store itself, and the job handler says how far the job is.
 """
 
 import asyncio

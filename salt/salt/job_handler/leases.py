@@ -1,13 +1,10 @@
 """
 Who occupies a slot: a minion does exactly while it has a lease that has not expired.
 
-A lease begins when a job is published to a minion, and ends when the minion returns. A
-minion that has not returned after ``long_running`` seconds is asked what it runs. If its
-answer names the job, the lease is renewed. Anything else lets it expire: another answer,
-a text, an error, or silence. A minion that was asked twice and from which nothing came is
-*silent*, and gets no jobs until something comes from it.
-
-This is a state machine without I/O. Times are seconds, and the caller passes them in.
+A minion that has not returned after ``long_running`` seconds is asked what it runs. If its
+answer names the job, the lease is renewed; anything else lets it expire. A minion that was
+asked twice and from which nothing came is *silent*, and gets no jobs until something comes
+from it. This is a state machine without I/O, and times are seconds.
 """
 
 import collections

@@ -1,11 +1,8 @@
 """
-What is heard of minions, and what they are asked: leases end when minions return, and
-those of minions that do not are looked after.
+What is heard of minions, and what they are asked.
 
-Tens of thousands of returns are read here, so nothing is unpacked that is not needed: the
-tag of a return names the job and the minion, and of the data only the id is read. The
-master has authenticated it; where the two differ, as in an event that something else has
-fired, nothing happens.
+Tens of thousands of returns are read here, so of the data of a return only the id is
+unpacked. The master has authenticated it; events whose tag differs are forged.
 """
 
 import asyncio

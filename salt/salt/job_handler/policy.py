@@ -2,8 +2,7 @@
 The rules of ``rate_limiting: rules``, and pauses, which are rules that administrators
 give while the master runs.
 
-A rule matches jobs by function (a glob), user (a glob) and target (a compound target, of
-which it is enough that any of the job's minions is in it). The first that matches decides:
+The first rule that matches a job by function, user and target decides:
 
 ========== ==================================================================
 ``accept`` the job is published at once, whatever the limits are

@@ -2,13 +2,11 @@
 One queue for all masters of a cluster: the store in PostgreSQL, and which of the masters
 publishes.
 
-The job handlers of all masters open the same database. One of them leads: it alone decides
-and publishes, and other masters of the cluster pass that on to their minions. The others
-serve their workers by passing each request to the leader, through the table ``requests``.
-The leader renews the row ``leader`` of the table ``meta`` every second. If it does not for
-:data:`LEADER_SECONDS`, another one writes itself into that row, and takes over what is in
-the store. Each transaction of a leader checks that the row is its own, so one that hung can
-publish nothing more: each wave is written down first.
+One job handler leads: it alone decides and publishes. The others pass requests on to it
+through the table ``requests``. The leader renews the row ``leader`` of the table ``meta``
+every second. If it does not for :data:`LEADER_SECONDS`, another one takes the row over. Each
+transaction of a leader checks that the row is its own, so one that hung publishes nothing
+more: each wave is written down first.
 
 Nothing here takes an advisory lock: every role that may connect to the database could
 hold it for ever. Writers lock the table ``version``, which needs rights to it.

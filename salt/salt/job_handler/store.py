@@ -13,14 +13,9 @@ A job is a row with a state:
 ``discarded`` it waited for too long, its caller has ended, or a rule rejects it
 ============= =================================================================
 
-Each change is one transaction. A wave is a row before it is published, and is marked as
-sent some seconds later. After a restart, waves that may not have been sent are published
-again under the same job id, which minions recognise. Leases are not stored: a minion has
-one if a wave went out to it and it is not in ``ended``.
-
-The database is SQLite in WAL mode with ``synchronous = NORMAL``: ``kill -9`` loses
-nothing, and a power cut at most the last moments. PostgreSQL knows all statements as well,
-see :mod:`salt.job_handler.postgres`.
+A wave is a row before it is published, and is marked as sent some seconds later. A minion
+has a lease if a wave went out to it and it is not in ``ended``. SQLite is in WAL mode with
+``synchronous = NORMAL``: ``kill -9`` loses nothing, and a power cut the last moments.
 """
 
 import contextlib
