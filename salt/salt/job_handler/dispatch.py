@@ -5,8 +5,7 @@ it is out any more. The only place that publishes.
 
 import asyncio
 import collections
-import contextlib
-import itertools
+import heapq
 import logging
 
 import salt.channel.server
@@ -134,14 +133,11 @@ class Dispatcher:
         self._wake = asyncio.Event()
         #: say that there may be something to do
         self.wake = self._wake.set
-        # how many wait for the lock who do not wait for the whole queue
-        self._hurry = 0
+        self._pumping = None
         # {wave: (its job, when it was published)} of those that may not have been sent
         self._flying = {}
         #: waves to publish again after a restart, as Store.waves has them
         self.unsent = []
-        # {number of a job: when its caller was told last}, the next to look after first
-        self._callers = collections.OrderedDict()
 
     # After a restart
 
@@ -177,10 +173,9 @@ class Dispatcher:
             job = self._job(row)
             job.not_before = self.connected_at
             # its caller knows that it waits
-            job.notified = True
+            job.notified, job.told = True, now
             job.sent = sent[job.seq]
             self.queue.put(job)
-            self._follow(job)
 
     def take_direct(self):
         """Give leases to the minions of jobs that workers have published themselves."""
@@ -282,7 +277,7 @@ class Dispatcher:
         self.take_over([seq])
         job = self.queue.get(seq)
         if job is not None and job.forced and not job.cancelled:
-            async with self.ahead():
+            async with self.lock:
                 if job in self.queue:
                     await self.do(self.queue.force(job))
         elif job is not None:
@@ -309,10 +304,9 @@ class Dispatcher:
 
     async def _notify(self, job):
         if not job.notified:
-            job.notified = True
+            job.notified, job.told = True, self.clock()
             log.info("Job %s waits: %s", job.jid, self.report.reason(job))
             await self.bus.fire(job, "queued", self.report.progress(job))
-            self._follow(job)
 
     # Publishing
 
@@ -320,6 +314,7 @@ class Dispatcher:
         """Publish for ever."""
         while True:
             await self._wake.wait()
+            self._wake.clear()
             try:
                 await self.pump()
             except UNAVAILABLE:
@@ -327,36 +322,23 @@ class Dispatcher:
                 self.queue.hold(self.clock())
                 await asyncio.sleep(1)
 
-    async def pump(self):
-        """Do what is to be done now."""
-        async with self.lock:
-            self._wake.clear()
-            await self._publish_unsent()
-            while True:
-                # publishing takes its time, so each action has a time of its own
+    def pump(self):
+        """Do what is to be done now, and return the task that does so."""
+        if self._pumping is None or self._pumping.done():
+            self._pumping = asyncio.ensure_future(self._pump())
+        return self._pumping
+
+    async def _pump(self):
+        while True:
+            # others have their turn after each action, and each has a time of its own
+            async with self.lock:
+                await self._publish_unsent()
                 action = self.queue.advance(self.clock())
                 if action is not None:
                     await self.do(action)
                 elif not self.queue.more:
-                    break
-                # others have their turn
-                await asyncio.sleep(0)
-                if self._hurry:
-                    self._wake.set()
-                    break
-
-    @contextlib.asynccontextmanager
-    async def ahead(self):
-        """Publish, or cancel, between two publications of the queue."""
-        self._hurry += 1
-        try:
-            await self.lock.acquire()
-        finally:
-            self._hurry -= 1
-        try:
-            yield
-        finally:
-            self.lock.release()
+                    return
+            await asyncio.sleep(0)
 
     async def do(self, action):
         """
@@ -448,7 +430,7 @@ class Dispatcher:
     async def cancel(self, jid, minions):
         """Cancel a job, or a set of its minions; return how many do not get it."""
         count = 0
-        async with self.ahead():
+        async with self.lock:
             self.take_over(self.store.values("seq", "queued"))
             if minions is None:
                 # from here on it is not published, even if the rest has to wait
@@ -485,7 +467,7 @@ class Dispatcher:
                 self.wake()
         self.take_direct()
         for action in self.queue.overdue(now):
-            async with self.ahead():
+            async with self.lock:
                 if action.job in self.queue and not await self.do(action):
                     break
         self._write_progress(now)
@@ -505,26 +487,18 @@ class Dispatcher:
         for wave in sent:
             del self._flying[wave]
 
-    def _follow(self, job):
-        if job.sync:
-            self._callers[job.seq] = self.clock()
-
     async def _look_after_callers(self, now):
-        for seq, at in list(itertools.islice(self._callers.items(), CALLERS)):
-            self._callers.pop(seq, None)
-            job = self.queue.get(seq)
-            if job is None:
-                continue
+        callers = [job for job in self.queue if job.sync and job.notified]
+        for job in heapq.nsmallest(CALLERS, callers, key=lambda job: job.looked):
+            job.looked = now
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
-                async with self.ahead():
+                async with self.lock:
                     if job in self.queue:
                         await self.do(Discard(job, GONE))
-                continue
             # not just before it is discarded: rest_tornado hears one event at a time
-            if now - at >= CALLER_SECONDS and job.deadline > now + 1:
-                at = now
+            elif now - job.told >= CALLER_SECONDS and job.deadline > now + 1:
+                job.told = now
                 await self.bus.fire(job, "queued", self.report.progress(job))
-            self._callers[seq] = at
 
     def order(self, jid, *order):
         """

@@ -103,8 +103,10 @@ class Job:
     #: other jobs pass until a lease ends
     parked: bool = False
     flow: object = None
-    #: whether the caller knows that it waits
+    #: whether the caller knows that it waits, when it was told last, and looked after
     notified: bool = False
+    told: float = 0.0
+    looked: float = 0.0
     #: (version of the rules, the rule that matches)
     rule: tuple = (None, None)
     #: how many slots it occupies on each minion
