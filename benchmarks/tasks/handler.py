@@ -26,6 +26,7 @@ import salt.job_handler.maintenance
 import salt.job_handler.policy
 import salt.job_handler.process
 import salt.job_handler.queue
+import salt.job_handler.report
 import salt.transport.frame
 import salt.utils.event
 
@@ -69,6 +70,7 @@ class Dispatcher:
         self.rules = salt.job_handler.policy.Rules(rules or ())
         criteria = salt.job_criteria.capacity.Capacity(section, self.leases)
         self.queue = salt.job_handler.queue.Queue(criteria, self.leases, self.rules, section, None)
+        self.report = salt.job_handler.report.Report(section, self.queue, None, self.clock)
         self.maintenance = salt.job_handler.maintenance.Maintenance(self)
 
     def clock(self) -> float:
@@ -291,7 +293,8 @@ class Heard:
         """Give all minions a lease for a job, as its dispatch would."""
         self._handler.leases.take(str(job), self._fleet, 1, self._handler.clock())
         # so that the end of each lease is written down
-        self._handler.dispatcher._open.add(str(job))  # noqa: SLF001 - no other way
+        row = "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids) VALUES (0, ?, 1, 0, FALSE, FALSE, '')"
+        self._handler.store.db.execute(row, (str(job),))
 
     def returned(self, jid: str, minion: str) -> None:
         """Note how long ago the return was due."""

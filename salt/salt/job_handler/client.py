@@ -24,8 +24,7 @@ from salt.exceptions import JobQueueFullError, SaltClientError
 
 log = logging.getLogger(__name__)
 
-#: How often a refused job is asked for. The master says how long to wait before the next
-#: time, at least a second.
+#: How often a refused job is asked for.
 _TRIES = 1000
 
 #: How many refused jobs of one process are asked for again.
@@ -41,10 +40,7 @@ QUEUE_TAG = re.compile(r"^salt/job/([^/]+)/(queued|dispatched|excluded|discarded
 
 
 def me():
-    """
-    Return the name of this process: its id and when it was started, as the id alone may
-    belong to another process later; None if the system does not tell.
-    """
+    """Return the id of this process and when it was started, or None if not known."""
     started = _started(os.getpid())
     return None if started is None else [os.getpid(), started]
 
@@ -72,29 +68,21 @@ class Caller:
         self.opts = opts
         #: the priority of its jobs: only those of root may be above 0
         self.priority = 0
-        #: whether the publications are the parts of a batch, which has to wait for as long
-        #: as these are queued
+        #: whether the publications are the parts of a batch, which waits for them
         self.batching = False
         #: whether people read on the terminal what happens
         self.talks = False
-        #: for how many seconds somebody waits for the answers to the next publication, if
-        #: that is not what its timeout says
+        #: for how many seconds somebody waits for the next answers, if not its timeout
         self.patience = None
-        #: the minions that do not get the last job, each with the sentence that says why,
-        #: as far as the master knew when it answered
+        #: the minions that do not get the last job, each with the sentence that says why
         self.left_out = {}
         #: the jobs that are waited for while they wait themselves
         self.jobs = {}
 
     def announce(self, payload, sync, patience, timeout):
         """
-        Add to a publish request a name of its own, so that a second try does not become a
-        second job, and how long the caller waits.
-
-        :param bool sync: whether the caller waits for the answers
-        :param patience: for how many seconds
-        :param timeout: how long one try of the request waits for the master's answer
-        :return: how long it should: under load each further try costs as much as the first
+        Add to a publish request an id, so that a second try is not a second job, and how many
+        seconds the caller waits. Return how long it should wait for the answer.
         """
         if not salt.job_handler.enabled(self.opts):
             return timeout
@@ -135,10 +123,7 @@ class Caller:
 
 
 def sentences(reasons):
-    """Return what people read of the minions that did not get a job.
-
-    :param dict reasons: why each of them did not; anything else names none
-    """
+    """Return what people read of each minion that did not get a job, by its reason."""
     return {
         minion: f"Minion did not get the job. [{reason}]"
         for minion, reason in sorted(
@@ -148,7 +133,6 @@ def sentences(reasons):
 
 
 def _rows(sentences, asked):
-    """Return what to show of each minion that was asked and did not get the job."""
     return {
         minion: {
             "failed": True,
@@ -168,14 +152,12 @@ def check(error):
         raise JobQueueFullError(error.get("message", ""), error.get("retry_after", 10))
 
 
-# Asking again. Nothing reads what the master says of these jobs when it refuses them, so
-# the work would be lost
+# Asking again
 
 
 def patiently(ask, tries=_TRIES):
     """
-    Yield what ``LocalClient.cmd_iter_no_block`` yields, and None while its job is refused
-    and asked for again.
+    Yield what ``ask()`` yields, and None while its job is refused and asked for again.
 
     :raises JobQueueFullError: if it was refused each time
     """
@@ -209,12 +191,8 @@ def persist(ask, *args, **kwargs):
 
 async def forward(refused, ask, *args, **kwargs):
     """
-    Ask for a job, and if it is refused, ask again in the background: a syndic passes the
-    next jobs on meanwhile.
-
-    :param callable refused: coroutine function that takes what to return for the job if it
-        is refused for good
-    :param callable ask: coroutine function that asks for it, with the other arguments
+    Ask for a job, and if it is refused, in the background again: a syndic passes others
+    on meanwhile. If it is refused for good, call ``refused`` with what it returns.
     """
 
     async def again(exc):
@@ -243,10 +221,7 @@ _forwarded = set()
 
 
 class Later:
-    """
-    Jobs that nobody waits for. Those that are refused are asked for again, in their order,
-    by one thread, which exists while there are any.
-    """
+    """Jobs that nobody waits for: one thread asks again for those that are refused."""
 
     def __init__(self, size=_MAX_LATER):
         self.size = size
@@ -310,10 +285,7 @@ later = Later()
 
 
 def returns(client, jid, minions, timeout):
-    """
-    Return ``{minion: row}`` of a job that has to wait, for the methods of ``LocalClient``
-    that read events in their own way.
-    """
+    """Return ``{minion: row}`` of a job that waits, for other ways to read events."""
     ret = {}
     for part in client.get_iter_returns(
         jid, set(minions), timeout, expect_minions=False
@@ -323,10 +295,7 @@ def returns(client, jid, minions, timeout):
 
 
 class QueuedJob:
-    """A job that had not gone out to all of its minions when the master answered.
-
-    A batch publishes several times under one job id, and the events of all of these
-    come to whichever part of it listens, so all parts share one of these objects.
+    """A job that waited when the master answered; all parts of a batch share one.
 
     :ivar dict left_out: the minions that won't get it, with the sentence that says why
     """
@@ -402,8 +371,8 @@ class QueuedJob:
 
     async def timed_out(self, minions, seconds):
         """
-        Return when a job has gone out to all of its minions, and these had so many seconds.
-        ``minions`` says of each whether it is done, as are those that won't get it.
+        Return when the job has gone out to ``{minion: whether it is done}`` and they had so
+        many seconds.
         """
         while True:
             minions.update(dict.fromkeys(minions.keys() & self.left_out.keys(), True))
@@ -416,8 +385,7 @@ class QueuedJob:
 
 class Wait:
     """
-    The wait for the answers of some minions to a job. If ``queued`` is None, the job does
-    not wait itself, and nothing here does anything.
+    The wait for answers to a job. If ``queued`` is None, nothing here does anything.
     """
 
     def __init__(self, queued, minions):
@@ -431,8 +399,7 @@ class Wait:
 
     def moves(self, found):
         """
-        Return whether the job makes progress: minions wait for their turn, or more than
-        the last time have answered. Asking minions what they run would only slow that down.
+        Return whether minions still wait, or more than the last time have answered.
         """
         if self.queued is None:
             return False
@@ -447,8 +414,7 @@ class Wait:
 
     def rest(self, client, found, minions):
         """
-        Yield what has not come as an event: a wait this long may have cost the connection
-        to the event bus, and minions that did not get the job say nothing.
+        Yield what has not come as an event: a long wait may have cost the connection.
         """
         if self.queued is None:
             return
@@ -470,8 +436,8 @@ class Wait:
 
 def ask_part(client, others, *args, **kwargs):
     """
-    Return what ``LocalClient.cmd_iter_no_block`` returns, for a part of a batch. If other
-    parts have executed, it is asked for again when it is refused.
+    Do what ``LocalClient.cmd_iter_no_block`` does for a part of a batch, and ask again if it
+    is refused after ``others``.
     """
     ask = functools.partial(client.cmd_iter_no_block, *args, **kwargs)
     if others and salt.job_handler.enabled(client.opts):
@@ -481,12 +447,8 @@ def ask_part(client, others, *args, **kwargs):
 
 def renew(opts, state, minion_tracker, now):
     """
-    Keep the state machine of a batch from giving up minions that an iterator still waits
-    for.
-
-    A part of the batch may wait in the master's queue for longer than its minions
-    may run. The iterators know that and say who has timed out, the state machine
-    would only count from when the part was handed over, and start the next one.
+    Keep a batch from giving up minions whose part waits in the queue: its iterators say who
+    has timed out.
     """
     if not salt.job_handler.enabled(opts):
         return
@@ -502,11 +464,8 @@ def _renew(state, minions, now):
 
 class Parts:
     """
-    The parts of the batches that the master drives: those that the job handler has not
-    sent yet, those that it refused, and the minions that do not get theirs.
-
-    The job handler is asked how far they are, and its events are not believed. What was
-    refused is kept in the state of the batch, as the master may be started again.
+    The parts of the batches that the master drives: those that wait in the queue, and those
+    that it refused, which outlast a restart in the state of the batch.
 
     :param callable publish: publishes a part, given the state of its batch and its minions
     """
@@ -534,10 +493,7 @@ class Parts:
             state.setdefault("left_out", {}).update(left_out)
 
     def step(self, jid, state, new_returns, now):
-        """
-        Publish again what was refused, keep minions that wait from being late, and return
-        what is new: the returns, and rows of the minions that do not get the job.
-        """
+        """Publish again what was refused, and return returns and rows that are new."""
         self._now = now = time.time() if now is None else now
         for minions, until in state.pop("refused", ()):
             minions = [each for each in minions if each in state["active"]]
@@ -578,16 +534,14 @@ class Parts:
 
 
 def about(opts, jid):
-    """Return ``Queued`` if a job waits: for how many minions, for how long and why; and
-    ``LeftOut`` if minions did not get it, each with the sentence that says why.
-    """
+    """Return ``Queued`` if a job waits, and ``LeftOut`` if minions did not get it."""
     # the command line has no use for them
     import salt.job_handler.control  # pylint: disable=import-outside-toplevel
     import salt.job_handler.store  # pylint: disable=import-outside-toplevel
 
     ret, jid = {}, str(jid)
     if not salt.job_handler.enabled(opts):
-        reply = {"left_out": salt.job_handler.store.left_out(opts, jid)}
+        reply = {"left_out": salt.job_handler.store.when_off(opts, "left_out", jid)}
     else:
         try:
             reply = salt.job_handler.control.ask_sync(opts, {"cmd": "show", "jid": jid})

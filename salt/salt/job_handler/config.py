@@ -1,11 +1,7 @@
 """
 The configuration of the job handler: the section :conf_master:`rate_limiting`, and from
-which folders criteria modules are loaded.
-
-They run as the master's user. So what a site has of its own, below
-:conf_master:`module_dirs` and :conf_master:`extension_modules` and in
-:conf_master:`job_criteria_dirs`, is loaded only from a folder that belongs, with all that
-is in it, to root or to the master's user, and that nobody else may write.
+which folders criteria modules are loaded. They run as the master's user, so those of a site
+are loaded only from folders that nobody but root and this user may write.
 """
 
 import logging
@@ -84,10 +80,9 @@ def criteria_name(section):
 
 
 def load_criteria(opts, section, leases):
-    """
-    Return an instance of the criteria module that is configured.
+    """Return an instance of the criteria module.
 
-    :raises KeyError: if there is no such module, or it has no function ``criteria``
+    :raises KeyError: if there is none, or it has no function ``criteria``
     """
     function = f"{criteria_name(section)}.criteria"
     return salt.loader.job_criteria(opts)[function](section, leases)
@@ -120,7 +115,6 @@ def _errors(opts, section):
 
 
 def _criteria_errors(opts, section):
-    """Return what is wrong with the criteria module or with its own settings."""
     name = criteria_name(section)
     loader = salt.loader.job_criteria(opts)
     function = f"{name}.criteria"
@@ -146,7 +140,6 @@ def _criteria_errors(opts, section):
 
 
 def _site(opts):
-    """Return the folders in which a site may have criteria modules of its own."""
     ret = [*(opts.get("job_criteria_dirs") or ())]
     parents = [*(opts.get("module_dirs") or ())]
     if opts.get("extension_modules"):
@@ -159,10 +152,7 @@ def _site(opts):
 
 
 def _unsafe(opts, folder):
-    """
-    Return what to correct if somebody besides root and the master's user may change what
-    is loaded from a folder, as a sentence without its end, or None.
-    """
+    """Return what to correct if others may change what is loaded from a folder."""
     trusted_ = {0, salt.utils.user.get_uid(opts.get("user"))}
     seen = set()
     folder = os.path.abspath(folder)

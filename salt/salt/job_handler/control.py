@@ -2,10 +2,8 @@
 The private socket between the master's processes and the job handler, and what is asked
 through it.
 
-Only root and the master's user are served. Requests and replies are msgpack, each with its
-length before it. The event bus would not do: nothing on it is acknowledged, large values
-are trimmed, and minions choose tags. It is a Unix socket with ``ipc_mode: tcp`` as well,
-as any local user could connect to a port.
+Requests and replies are msgpack, each with its length before it. It is a Unix socket with
+``ipc_mode: tcp`` as well, as any local user could connect to a port.
 """
 
 import asyncio
@@ -33,8 +31,7 @@ MAX_BYTES = 16 * 1024 * 1024
 #: How long a peer may take to send a request, and to take its reply, in seconds.
 PEER_SECONDS = 10
 
-#: The job handler runs if it has said so at most so many seconds ago. It does so several
-#: times a second.
+#: The job handler runs if it has said so at most so many seconds ago.
 ALIVE_SECONDS = 2
 
 #: What administrators may say: the least and the most, and which kind of number.
@@ -62,34 +59,16 @@ def path(opts):
     return os.path.join(opts["sock_dir"], "job_handler.ipc")
 
 
-# Whether the job handler runs, on a clock that does not jump
-
-
-def _sign(opts):
-    return os.path.join(opts["sock_dir"], "job_handler.alive")
-
-
 def beat(opts):
-    """Say that the job handler runs."""
-    flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW
-    try:
-        handle = os.open(_sign(opts), flags, 0o600)
-    except OSError:
-        # a link, for instance
-        os.unlink(_sign(opts))
-        handle = os.open(_sign(opts), flags, 0o600)
-    with os.fdopen(handle, "wb", buffering=0) as sign:
-        os.fchmod(handle, 0o600)
-        sign.write(f"{time.monotonic():020.6f}".encode())
+    """Say that the job handler runs: the time of its socket is one that does not jump."""
+    os.utime(path(opts), (time.monotonic(),) * 2)
 
 
 def alive(opts, seconds=ALIVE_SECONDS):
     """Return whether the job handler has said within so many seconds that it runs."""
     try:
-        handle = os.open(_sign(opts), os.O_RDONLY | os.O_NOFOLLOW)
-        with os.fdopen(handle, "rb") as sign:
-            age = time.monotonic() - float(sign.read(20))
-    except (OSError, ValueError):
+        age = time.monotonic() - os.lstat(path(opts)).st_mtime
+    except OSError:
         return False
     # one of before a reboot may lie ahead
     return -0.001 <= age < seconds
@@ -178,11 +157,7 @@ async def _serve_peer(handle, reader, writer):
 
 
 async def serve(opts, handle):
-    """Serve requests until the server is closed.
-
-    :param handle: coroutine function that takes a request and returns the reply
-    :return: an :class:`asyncio.Server`
-    """
+    """Serve requests with a coroutine function, and return the server."""
 
     async def connected(reader, writer):
         try:
@@ -209,9 +184,7 @@ async def serve(opts, handle):
 
 def check_number(name, value):
     """
-    Check what an administrator says: ``limit``, ``priority`` or ``seconds``.
-
-    :raises SaltInvocationError: unless it is such a number
+    :raises SaltInvocationError: unless this is a ``limit``, ``priority`` or ``seconds``
     """
     least, most, kind = _NUMBERS[name]
     number = isinstance(value, kind) and not isinstance(value, bool)
@@ -223,12 +196,7 @@ def check_number(name, value):
 
 
 class Commands:
-    """
-    Each command is a method ``cmd_<name>`` that takes the request and returns the reply.
-
-    :param Dispatcher dispatcher: publishes, and knows the queue
-    :param callable reload: reads the settings again
-    """
+    """Each method ``cmd_<name>`` takes a request and returns the reply."""
 
     def __init__(self, dispatcher, reload):
         self.dispatcher = dispatcher
@@ -262,7 +230,7 @@ class Commands:
         )
         rejected = rule is not None and rule.action == "reject"
         if rejected:
-            self.queue.counters["rejected"] += 1
+            self.report.counters["rejected"] += 1
         return {"rejected": rule.reason if rejected else None}
 
     async def cmd_status(self, request):
@@ -286,9 +254,7 @@ class Commands:
             check_number("priority", priority)
         if held not in (None, True, False):
             raise SaltInvocationError("Say with True or False whether to hold the job.")
-        count = self.queue.order(request["jid"], priority, held, None)
-        self.dispatcher.keep_orders()
-        return {"minions": count}
+        return {"minions": self.dispatcher.order(request["jid"], priority, held)}
 
     async def cmd_pause(self, request):
         seconds, rules = request.get("seconds", 0), self.queue.rules
@@ -302,7 +268,7 @@ class Commands:
             rules.pause({**rule, "until": self.clock() + seconds})
         else:
             rules.pause(rule)
-        self.dispatcher.keep_orders()
+        self.dispatcher.wake()
         await self.dispatcher.resolve_rules()
         return {"paused": request["paused"]}
 

@@ -5,40 +5,36 @@ it is out any more. The only place that publishes.
 
 import asyncio
 import collections
-import contextlib
-import itertools
+import heapq
 import logging
 
 import salt.channel.server
 import salt.job_handler.client
-import salt.job_handler.handover
 import salt.utils.event
 from salt.defaults import DEFAULT_TARGET_DELIM
+from salt.job_handler.handover import is_fixed
+from salt.job_handler.leases import UNKNOWN
 from salt.job_handler.queue import CANCELLED, GONE, SENTENCES, Discard, Job
 from salt.job_handler.store import UNAVAILABLE, TakenError
 from salt.utils.channel import iter_transport_opts
 
 log = logging.getLogger(__name__)
 
-#: What publishes a wave may be killed with it on its way, so it only counts as sent after
-#: so many seconds.
+#: A wave on its way may be lost by a kill: it counts as sent after so many seconds.
 FLIGHT_SECONDS = 3
 
 #: How long a worker waits for the first decision on its job, in seconds.
 PATIENCE_SECONDS = 0.5
 
-#: After a restart of the master its minions have to find it again; what is published
-#: before does not reach them. With the defaults of ``recon_default``, ``recon_max`` and
-#: ``recon_randomize`` a minion takes up to 22 seconds, and then it signs in. The second
-#: number is for the next leader of a cluster.
+#: How long minions take to find a master that was restarted, by the defaults of the
+#: settings ``recon_*``, or the next leader of a cluster.
 RECONNECT_SECONDS = (30, 3)
 
-#: What may not have been sent is sent again after a restart if it is at most so many
-#: seconds old. Later its minions may have been started again, and would not recognise it.
+#: Waves that are older are not sent again: minions that were restarted would not
+#: recognise the job.
 RESEND_SECONDS = 60
 
-#: In each step at most so many callers are looked after; each gets to know every so many
-#: seconds that its job waits.
+#: So many callers are looked after in each step, and told every so many seconds.
 CALLERS = 500
 CALLER_SECONDS = 20
 
@@ -51,9 +47,8 @@ EXCLUDED = 100000
 
 def narrow(load, minions, excluded=()):
     """
-    Return a copy of the load that reaches only these minions of a job: with a list as
-    its target, or ``* and not L@...`` if only the ``excluded`` do not get it and that
-    is shorter, as a list of nearly all minions is too large for the bus.
+    Return a copy of the load for these minions of a job only: as a list, or without the
+    ``excluded`` where that is shorter, as the bus has no room for long lists.
     """
     whole = (load["tgt"], load.get("tgt_type", "glob")) == ("*", "glob")
     length = sum(map(len, excluded))
@@ -68,7 +63,6 @@ def narrow(load, minions, excluded=()):
 
 
 def _parts(reasons):
-    """Return a dictionary by minion in parts that events can carry."""
     items = list(reasons.items())
     return [dict(items[at : at + NAMED]) for at in range(0, len(items), NAMED)]
 
@@ -93,10 +87,7 @@ class Bus:
             self.channels.append(salt.channel.server.PubServerChannel.factory(opts))
 
     async def publish(self, load, minions=None):
-        """
-        Publish a load as ``ClearFuncs.publish`` would. Other masters of a cluster can't
-        always tell from its target which minions it is for.
-        """
+        """Publish a load as ``ClearFuncs.publish`` would."""
         loads, more = [load], {}
         if self.opts.get("cluster_id"):
             if isinstance(load["tgt"], list):
@@ -126,12 +117,7 @@ class Bus:
 
 
 class Dispatcher:
-    """:param Bus bus: publishes
-    :param Queue queue: decides
-    :param Store store: remembers
-    :param Report report: describes jobs
-    :param callable clock: returns seconds
-    """
+    """Writes down, publishes and follows what the queue says."""
 
     def __init__(self, opts, bus, queue, store, report, clock):
         self.opts = opts
@@ -147,42 +133,34 @@ class Dispatcher:
         self._wake = asyncio.Event()
         #: say that there may be something to do
         self.wake = self._wake.set
-        # how many wait for the lock who do not wait for the whole queue
-        self._hurry = 0
-        # {wave: (its job, when it was published)}
+        self._pumping = None
+        # {wave: (its job, when it was published)} of those that may not have been sent
         self._flying = {}
-        # waves that may not have been published, as Store.waves has them
-        self._unsent = []
-        # jobs with waves in the store
-        self._open = set()
-        # {number of a job: when its caller was told last}, the next to look after first
-        self._callers = collections.OrderedDict()
-
-    def has(self, jid):
-        """Return whether waves of a job are in the store."""
-        return jid in self._open
+        #: waves to publish again after a restart, as Store.waves has them
+        self.unsent = []
 
     # After a restart
 
     def recover(self, wait):
         """
-        Take over what is in the store. Nothing is published before this, and what waits
-        not before minions had so many seconds to find the master.
+        Take over what is in the store; it waits for so many seconds for its minions.
         """
         now = self.clock()
         sent = collections.Counter()
         for row, known in self.store.waves():
-            _, seq, jid, *_, minions, _ = row
-            self._recover_wave(row, now)
-            sent[seq] += len(minions)
+            wave, seq, jid, cost, at, is_sent, _, minions, held = row
+            cost = int(cost) if cost == int(cost) else cost
+            job = Job(seq, jid, *(known or ("",)), minions=minions)
             if known is not None:
-                fun, user = known
-                self._adopt(Job(seq, jid, fun, 0, user=user, minions=minions))
+                self.queue.adopt(job)
+            self.leases.take(jid, held, cost, now, at, job.name)
+            sent[seq] += len(minions)
+            if not is_sent:
+                self._flying[wave] = jid, float("inf")
+                self.unsent.append(row)
         self.store.keep_lead()
-        running = set(self.store.values("jid", "running"))
-        self.store.progress((), (), running - self._open)
+        self._write_progress(now)
         self.take_direct()
-        self._set_unsent(self._unsent)
         # returns may have come while nobody listened
         self.leases.doubt()
         self.store.keep_lead()
@@ -195,68 +173,50 @@ class Dispatcher:
             job = self._job(row)
             job.not_before = self.connected_at
             # its caller knows that it waits
-            job.notified = True
+            job.notified, job.told = True, now
             job.sent = sent[job.seq]
             self.queue.put(job)
-            self._follow(job)
-
-    def _recover_wave(self, row, now):
-        wave, _, jid, cost, at, sent, _, minions, held = row
-        cost = int(cost) if cost == int(cost) else cost
-        self.leases.take(jid, held, cost, now, at)
-        self._open.add(jid)
-        if sent:
-            return
-        why = None
-        if now - at > RESEND_SECONDS:
-            why = f"that was {now - at:.0f} s ago"
-        elif not self.opts.get("order_masters") and salt.job_handler.handover.is_fixed(
-            self.opts, minions
-        ):
-            why = "minions with resources could run it twice"
-        if held and why is None:
-            self._unsent.append(row)
-            return
-        self._flying[wave] = jid, now
-        if held:
-            log.warning(
-                "Job %s may not have been sent to %s when the job handler ended. It is"
-                " not sent again, as %s",
-                jid,
-                ", ".join(held),
-                why,
-            )
 
     def take_direct(self):
         """Give leases to the minions of jobs that workers have published themselves."""
         for row in self.store.jobs("direct"):
             job = self._job(row)
             minions = job.minions = self.store.ids_of(job.seq)
-            self._adopt(job)
-            self.store.wave(job, minions, {}, (), True, "direct")
-            self.leases.take(job.jid, minions, job.cost, self.clock())
-            self._open.add(job.jid)
-
-    def _adopt(self, job):
-        """Let a job that runs count for rules and for estimates."""
-        self.queue.adopt(job)
-        self.report.estimate.dispatched(job.jid, job.functions)
-
-    def _set_unsent(self, rows):
-        self._unsent = rows
-        pairs = [(row[2], minion) for row in rows for minion in row[-1]]
-        self.leases.set_unsent(pairs, self.clock())
+            self.queue.adopt(job)
+            wave, _ = self.store.wave(job, minions, {}, (), True, "direct")
+            self.leases.take(job.jid, minions, job.cost, self.clock(), fun=job.name)
+            self._flying[wave] = job.jid, self.clock()
+            if job.worker and not salt.job_handler.client.runs(job.worker):
+                # it may have been killed before it published the job
+                self._flying[wave] = job.jid, float("inf")
+                row = (wave, job.seq, job.jid, job.cost, job.queued, False, True)
+                self.unsent.append((*row, minions, minions))
 
     async def _publish_unsent(self):
-        """Publish what may not have been published, under the same job ids."""
-        if self.queue.pausing(self.clock()) or self.clock() < self.connected_at:
-            return
-        while self._unsent and not self.queue.is_held(self.clock()):
-            wave, seq, jid, _, _, _, whole, minions, _ = self._unsent[0]
+        while self.unsent:
+            now = self.clock()
+            wave, seq, jid, _, at, _, whole, minions, _ = self.unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
-            # a transaction makes sure that this master still leads
-            with self.store.writing():
-                load = self.store.load_of(seq) if owing else None
+            why = None
+            if now - at > RESEND_SECONDS:
+                why = f"that was {now - at:.0f} s ago"
+            elif UNKNOWN not in minions and is_fixed(self.opts, minions):
+                why = "minions with resources could run it twice"
+            elif owing and (self.queue.is_stopped(now) or now < self.connected_at):
+                return
+            load = None
+            if owing and why:
+                log.warning(
+                    "Job %s may not have been sent to %s when the job handler ended. It"
+                    " is not sent again, as %s",
+                    jid,
+                    ", ".join(owing),
+                    why,
+                )
+            elif owing:
+                # a transaction makes sure that this master still leads
+                with self.store.writing():
+                    load = self.store.load_of(seq)
             if load is not None:
                 if not whole or len(owing) < len(minions):
                     load = narrow(load, owing)
@@ -264,11 +224,14 @@ class Dispatcher:
                 if not await self._published(jid, load, owing):
                     self.queue.hold(self.clock())
                     return
-            self._flying[wave] = jid, self.clock()
-            self._set_unsent(self._unsent[1:])
+            self._land(wave, jid)
+
+    def _land(self, wave, jid):
+        """A wave has been published, or will not be again."""
+        self._flying[wave] = jid, self.clock()
+        self.unsent = [row for row in self.unsent if row[0] != wave]
 
     async def _published(self, jid, load, minions):
-        """Publish a wave that is written down, and return whether that worked."""
         try:
             await self.bus.publish(load, minions)
         except Exception:  # pylint: disable=broad-except
@@ -279,19 +242,20 @@ class Dispatcher:
     # Jobs come
 
     def _job(self, row):
-        seq, jid, user, size, at, count, waves, info = row
+        seq, jid, user, size, at, count, waves, info, order = row
         timeout = info.pop("timeout")
         if timeout is not None:
             # there is time for a first decision
             info["deadline"] = at + max(1, timeout)
-        return Job(
+        job = Job(
             seq, jid, count=count, user=user, size=size, queued=at, waves=waves, **info
         )
+        job.ordered, job.held, job.cancelled = order[0], *map(bool, order[1:])
+        return job
 
     def take_over(self, seqs):
         """
-        Take over the jobs with these numbers, which workers have handed over, and
-        return those that were not known.
+        Put the jobs with these numbers, unless known, into the queue; return them.
         """
         jobs = []
         for seq in sorted(seq for seq in seqs if self.queue.get(seq) is None):
@@ -301,7 +265,7 @@ class Dispatcher:
                     row = (*row[:4], self.clock(), *row[5:])
                 job = self._job(row)
                 jobs.append(job)
-                self.queue.counters["submitted"] += 1
+                self.report.counters["submitted"] += 1
                 if not job.sync:
                     # a caller that waits prefers the answers of those who have connected
                     job.not_before = self.connected_at
@@ -312,34 +276,37 @@ class Dispatcher:
         """Return how far a job is that a worker has handed over."""
         self.take_over([seq])
         job = self.queue.get(seq)
-        if job is None:
-            # a step was faster, and all of its minions have had their turn
-            left_out = self.store.left_out(jid)
-            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
-            return {"job_handler": {**state, "excluded": left_out} if left_out else {}}
-        if job.forced and not self.queue.is_cancelled(job):
-            async with self.ahead():
+        if job is not None and job.forced and not job.cancelled:
+            async with self.lock:
                 if job in self.queue:
                     await self.do(self.queue.force(job))
-        else:
+        elif job is not None:
             begin = self.clock()
-            await self.pump(PATIENCE_SECONDS)
+            pumping = asyncio.ensure_future(self.pump())
+            await asyncio.wait([pumping], timeout=PATIENCE_SECONDS)
+            if pumping.done():
+                pumping.result()
             late = self.clock() - begin >= PATIENCE_SECONDS
             # what was discarded still has a count
-            sent = job not in self.queue and not job.count
-            if late and sent and not job.notified:
+            if late and not (job in self.queue or job.count or job.notified):
                 # its worker has told the caller meanwhile that it waits
                 await self.bus.fire(job, "dispatched", self.report.progress(job))
-        if job in self.queue:
+        state, left_out = {}, self.store.left_out(jid)
+        if job is not None and job in self.queue:
             await self._notify(job)
-        return {"job_handler": self.report.state(job)}
+            progress = self.report.progress(job)
+            state = {**progress, "state": "queued", "ticket": job.ticket}
+        elif left_out:
+            state = {"publication": seq, "waiting": 0, "state": "dispatched"}
+        if left_out:
+            state["excluded"] = left_out
+        return {"job_handler": state}
 
     async def _notify(self, job):
         if not job.notified:
-            job.notified = True
+            job.notified, job.told = True, self.clock()
             log.info("Job %s waits: %s", job.jid, self.report.reason(job))
             await self.bus.fire(job, "queued", self.report.progress(job))
-            self._follow(job)
 
     # Publishing
 
@@ -347,6 +314,7 @@ class Dispatcher:
         """Publish for ever."""
         while True:
             await self._wake.wait()
+            self._wake.clear()
             try:
                 await self.pump()
             except UNAVAILABLE:
@@ -354,92 +322,63 @@ class Dispatcher:
                 self.queue.hold(self.clock())
                 await asyncio.sleep(1)
 
-    async def pump(self, patience=None):
-        """
-        Do what is to be done now, or leave it to whoever has been at it for
-        ``patience`` seconds.
-        """
-        try:
-            await asyncio.wait_for(self.lock.acquire(), patience)
-        except asyncio.TimeoutError:
-            self._wake.set()
-            return
-        try:
-            self._wake.clear()
-            await self._publish_unsent()
-            while True:
-                # publishing takes its time, so each action has a time of its own
+    def pump(self):
+        """Do what is to be done now, and return the task that does so."""
+        if self._pumping is None or self._pumping.done():
+            self._pumping = asyncio.ensure_future(self._pump())
+        return self._pumping
+
+    async def _pump(self):
+        while True:
+            # others have their turn after each action, and each has a time of its own
+            async with self.lock:
+                await self._publish_unsent()
                 action = self.queue.advance(self.clock())
                 if action is not None:
                     await self.do(action)
-                elif self.queue.more:
-                    # others have their turn
-                    await asyncio.sleep(0)
-                else:
-                    break
-                if self._hurry:
-                    self._wake.set()
-                    break
-        finally:
-            self.lock.release()
-
-    @contextlib.asynccontextmanager
-    async def ahead(self):
-        """Publish, or cancel, between two publications of the queue."""
-        self._hurry += 1
-        try:
-            await self.lock.acquire()
-        finally:
-            self._hurry -= 1
-        try:
-            yield
-        finally:
-            self.lock.release()
+                elif not self.queue.more:
+                    return
+            await asyncio.sleep(0)
 
     async def do(self, action):
         """
-        Carry out an action of the queue, and return whether that worked; if not, the
-        job waits again.
+        Carry out an action, and return whether that worked; if not, the job waits.
         """
         if isinstance(action, Discard):
             return await self._discard(action)
         job, minions, excluded = action.job, action.minions, action.excluded
         once = not (action.rest or job.waves)
         whole = job.fixed or (once and not excluded)
-        load = wave = None
-
-        def write():
-            nonlocal load, wave
-            load = self.store.load_of(job.seq) if minions else None
-            wave = self.store.wave(job, minions, excluded, action.rest, whole)
-
-        if not self._written(action, write):
+        row = self._write(action, "wave", job, minions, excluded, action.rest, whole)
+        if not row:
             return False
-        self._open.add(job.jid)
-        self.report.estimate.dispatched(job.jid, job.functions)
-        job.left_out.update(excluded)
+        wave, load = row
+        self.report.counters["excluded"] += len(excluded)
+        if minions:
+            self.report.counters["waves"] += 1
+            self._flying[wave] = job.jid, float("inf")
         for part in _parts(excluded):
             await self.bus.fire(job, "excluded", {"excluded": part})
         if minions:
             if not whole:
                 load = narrow(load, minions, excluded if once else ())
             if not await self._published(job.jid, load, minions):
-                return self._failed(action, wave, whole)
-            self._flying[wave] = job.jid, self.clock()
+                return await self._failed(action, wave, whole)
+            self._land(wave, job.jid)
         if not action.rest:
             self.report.count("dispatched", job, self.clock())
         if job.notified or action.rest:
             await self.bus.fire(job, "dispatched", self.report.progress(job))
         return True
 
-    def _written(self, action, write):
+    def _write(self, action, name, *args):
         """
-        Write an action down by calling ``write``, after which it holds, and return
-        whether that worked.
+        Write an action down, let it hold, and return what the store says; False if that
+        did not work.
         """
         job = action.job
         try:
-            write()
+            ret = getattr(self.store, name)(*args)
         except TakenError as exc:
             log.info("%s", exc)
             # a step may have been faster
@@ -452,20 +391,22 @@ class Dispatcher:
             self.queue.hold(self.clock())
             return False
         self.queue.done(action, self.clock())
-        return True
+        return ret
 
-    def _failed(self, action, wave, whole):
-        """Put the minions of a wave that could not be published back into the queue."""
+    async def _failed(self, action, wave, whole):
         job = action.job
         try:
             self.store.failed(wave, job.seq, *self.queue.without(action))
         except UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
             row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
-            self._set_unsent([*self._unsent, (*row, action.minions, action.minions)])
+            self.unsent.append((*row, action.minions, action.minions))
             self.queue.hold(self.clock())
             return True
+        del self._flying[wave]
+        self.report.counters["waves"] -= 1
         self.queue.undo(action, self.clock())
+        await self._notify(job)
         return False
 
     async def _discard(self, action):
@@ -476,11 +417,8 @@ class Dispatcher:
         cancelled = action.reason == CANCELLED
         state = "cancelled" if cancelled else "discarded"
         left_out = dict.fromkeys(job.minions, sentence)
-
-        def write():
-            self.store.finish(job.seq, job.jid, state, sentence, left_out)
-
-        if not self._written(action, write):
+        row = job.seq, job.jid, state, sentence, left_out
+        if not self._write(action, "finish", *row):
             return False
         self.report.count(action.reason, job, self.clock())
         data = self.report.progress(job)
@@ -490,27 +428,23 @@ class Dispatcher:
         return True
 
     async def cancel(self, jid, minions):
-        """
-        Take a job out of the queue, for a set of minions or for all, and return how
-        many do not get it.
-        """
+        """Cancel a job, or a set of its minions; return how many do not get it."""
         count = 0
-        async with self.ahead():
+        async with self.lock:
             self.take_over(self.store.values("seq", "queued"))
             if minions is None:
-                for row in [row for row in self._unsent if row[2] == jid]:
-                    self._flying[row[0]] = jid, self.clock()
-                self._set_unsent([row for row in self._unsent if row[2] != jid])
+                # from here on it is not published, even if the rest has to wait
+                self.order(jid, None, None, True)
+                for wave in [row[0] for row in self.unsent if row[2] == jid]:
+                    self._land(wave, jid)
             for action in self.queue.cancel(jid, minions):
                 whole = isinstance(action, Discard)
                 gone = action.job.count if whole else len(action.excluded)
-                if await self.do(action):
+                # one that is cancelled is taken out later
+                if await self.do(action) or (whole and action.job in self.queue):
                     count += gone
                 elif action.job in self.queue:
                     raise OSError("the job can't be taken out, see the master's log")
-        if minions is None:
-            self.queue.order(jid, None, None, True)
-            self.keep_orders()
         self.wake()
         return count
 
@@ -533,70 +467,61 @@ class Dispatcher:
                 self.wake()
         self.take_direct()
         for action in self.queue.overdue(now):
-            async with self.ahead():
+            async with self.lock:
                 if action.job in self.queue and not await self.do(action):
                     break
         self._write_progress(now)
         await self._look_after_callers(now)
 
     def _write_progress(self, now):
-        sent = {
-            wave for wave, (_, at) in self._flying.items() if now - at > FLIGHT_SECONDS
-        }
-        busy = {jid for wave, (jid, _) in self._flying.items() if wave not in sent}
-        busy.update(row[2] for row in self._unsent)
-        done = self._open.difference(self.leases.jobs, busy)
-        ended = [lease for lease in self.leases.ended if lease[0] in self._open]
+        old = now - FLIGHT_SECONDS
+        sent = [wave for wave, (_, at) in self._flying.items() if at < old]
+        busy = {jid for jid, at in self._flying.values() if at >= old}
+        out = self.store.jids_out()
+        done = out.difference(self.leases.jobs, busy)
+        ended = [lease for lease in self.leases.ended if lease[0] in out]
         if sent or ended or done:
             # if this fails it is done the next time; after a restart minions are asked
             self.store.progress(sent, ended, done)
         self.leases.ended.clear()
-        self._open -= done
         for wave in sent:
             del self._flying[wave]
 
-    def _follow(self, job):
-        if job.sync:
-            self._callers[job.seq] = self.clock()
-
     async def _look_after_callers(self, now):
-        """Tell callers that their jobs wait, and end the jobs whose callers have gone."""
-        for seq, at in list(itertools.islice(self._callers.items(), CALLERS)):
-            self._callers.pop(seq, None)
-            job = self.queue.get(seq)
-            if job is None:
-                continue
+        callers = [job for job in self.queue if job.sync and job.notified]
+        for job in heapq.nsmallest(CALLERS, callers, key=lambda job: job.looked):
+            job.looked = now
             if job.caller is not None and not salt.job_handler.client.runs(job.caller):
-                async with self.ahead():
+                async with self.lock:
                     if job in self.queue:
                         await self.do(Discard(job, GONE))
-                continue
             # not just before it is discarded: rest_tornado hears one event at a time
-            if now - at >= CALLER_SECONDS and job.deadline > now + 1:
-                at = now
+            elif now - job.told >= CALLER_SECONDS and job.deadline > now + 1:
+                job.told = now
                 await self.bus.fire(job, "queued", self.report.progress(job))
-            self._callers[seq] = at
 
-    def keep_orders(self):
-        """Write down what administrators have said."""
-        orders = list(self.queue.orders.items())
-        pauses = {"rules": self.queue.rules.pauses, "orders": orders}
-        self.store.put_meta("pauses", pauses)
+    def order(self, jid, *order):
+        """
+        Order a job, see :meth:`Store.order`; return for how many minions it waits.
+        """
+        self.store.order(jid, *order)
         self.wake()
+        return self.queue.order(jid, *order)
 
     def recover_orders(self):
-        """Take over what administrators have said."""
-        kept = self.store.get_meta("pauses")
+        """Take over which jobs administrators have paused."""
+        rules, kept = self.queue.rules, self.store.get_meta("pauses") or {}
+        rules.keep = lambda pauses: self.store.put_meta("pauses", {"rules": pauses})
+        rules.pauses = kept.pop("rules", [])
         if kept:
-            rules = self.queue.rules
-            rules.pauses = kept["rules"]
-            rules.refresh()
+            # an earlier version has written down more
             if kept.get("until") is not None:
-                # an earlier version has written this one down
-                rules.pause({"until": kept["until"]})
-            for jid, order in kept["orders"]:
-                # an earlier version did not write down what is cancelled
-                self.queue.orders[jid] = (*order, None)[:3]
+                rules.pauses.append({"until": kept["until"], "action": "pause"})
+            with self.store.writing():
+                for jid, order in kept["orders"]:
+                    self.store.order(jid, *order)
+                rules.keep(rules.pauses)
+        rules.refresh()
 
     async def resolve_rules(self):
         """Look up the minions of the rules' targets, in a thread."""

@@ -1,9 +1,7 @@
 """
 The side of the master's workers: ``ClearFuncs.publish`` asks here for a place in the queue
-before it gives out a job id, and then hands the job over instead of publishing it.
-
-The worker writes both into the store itself, so neither is lost when the job handler ends
-at that moment. The job handler only gets to know of it, and says how far the job is.
+before it gives out a job id, and then hands the job over instead of publishing it. It
+writes both into the store itself, and the job handler says how far the job is.
 """
 
 import asyncio
@@ -56,8 +54,7 @@ _UNUSABLE = (
 # {process: store}, as a connection must not be used after a fork
 _stores = {}
 
-#: After the database could not be reached, a worker leaves it alone for so many times as
-#: long as that took.
+#: A database that can't be reached is left alone for so many times as long as that took.
 RECONNECT_TIMES = 4
 
 # {process: (until when it is left alone, what happened)}
@@ -101,9 +98,8 @@ def exempt(section, fun):
 
 def is_fixed(opts, minions):
     """
-    Return whether the target of a job must not change: on a master of masters, which
-    does not know all minions, and if any of the minions manages resources or is one, as
-    how the target is written says on which of them the job runs.
+    Return whether the target of a job must not change: a master of masters does not know
+    all minions, and a target says on which resources of a minion the job runs.
     """
     if opts.get("order_masters"):
         return True
@@ -122,7 +118,6 @@ def is_fixed(opts, minions):
 
 
 def _killed(clear_load):
-    """Return the ids of the jobs that a command is about to end."""
     fun, args = clear_load["fun"], clear_load.get("arg") or ()
     calls = [(fun, args)] if isinstance(fun, str) else zip(fun, args)
     ret = []
@@ -138,7 +133,6 @@ def _killed(clear_load):
 
 
 def _section(opts):
-    """Return the settings, which may have been read again since the master was started."""
     name = salt.job_handler.store.folder(opts)
     try:
         _sections[name] = _store(opts).get_meta("section")
@@ -152,8 +146,7 @@ async def enter(
 ):
     """Take a publish request that is authorised and has no job id yet.
 
-    :param request: what the client says of itself, see :mod:`salt.job_handler.client`
-    :param list minions: the ids of those it is for
+    :param request: what the client says of itself, which may be anything
     :param bool forced: publish it at once, whatever the limits are
     :return: a :class:`Handover`, or None if the job handler has no part in this job
     """
@@ -175,8 +168,7 @@ async def enter(
 
 
 class Handover:
-    """
-    One publish request, of root or the master's user if it is ``privileged``.
+    """One publish request, ``privileged`` if it is of root or the master's user.
 
     :ivar dict answer: what to answer without publishing anything, or None
     :ivar bool direct: whether the worker publishes the job itself
@@ -203,8 +195,7 @@ class Handover:
 
     def refuse(self, message, retry_after=0):
         """
-        Answer that the job is refused, and may be tried again after so many seconds, or
-        that this is of no use.
+        Refuse the job, which may be tried again after so many seconds, or never (0).
         """
         error = {
             "name": salt.job_handler.REFUSED,
@@ -290,7 +281,6 @@ class Handover:
                 self.abandon()
 
     async def _check(self):
-        """Ask whether the job handler answers, and whether a rule refuses the job."""
         try:
             reply = await self._ask(
                 cmd="check",
@@ -307,10 +297,7 @@ class Handover:
             self.refuse(f"{reply['rejected']}. Nothing was sent.")
 
     def _write(self, name, *args):
-        """
-        Call a method of the store, once more if the connection was cut: since the last
-        request, or before the database could say that it is done.
-        """
+        """Call a method of the store, once more if its connection was cut."""
         store = _store(self.opts)
         try:
             return getattr(store, name)(*args)
@@ -324,8 +311,7 @@ class Handover:
 
     def _reserve(self):
         """
-        Write a place into the store. Return the state and the job id of the first try
-        of this request, or Nones.
+        Return the state and the job id of the first try of this request, or Nones.
         """
         section = self.section
         most, most_bytes = section["max_queue_size"], section["max_queue_bytes"]
@@ -346,7 +332,6 @@ class Handover:
         return None, None
 
     async def _repeat(self, state, jid):
-        """Answer with the job of the first try of this request, and how far it is."""
         load = {"jid": jid, "minions": list(self.minions), "missing": []}
         self.answer = {"enc": "clear", "load": load}
         if state != "direct":
@@ -360,13 +345,12 @@ class Handover:
         if self.seq is not None:
             try:
                 _store(self.opts).abandon(self.seq)
-            except ERRORS as exc:
+            except _UNUSABLE as exc:
                 log.error("A place in the queue stays for ten minutes: %s", exc)
 
     async def submit(self, payload, minions, missing):
         """
-        Hand the job over. Return the answer to the client, or None if the worker has to
-        publish what the minions are to get.
+        Hand the job over; return the answer, or None if the worker has to publish it.
         """
         if self.direct:
             return None
@@ -379,6 +363,8 @@ class Handover:
         answer = {"jid": payload["jid"], "minions": minions, "missing": missing}
         try:
             info = {**self.info, "fixed": fixed}
+            if self.section["store"] == "sqlite":
+                info["worker"] = salt.job_handler.client.me()
             self._write("complete", self.seq, payload["jid"], payload, ids, info)
         except _UNUSABLE as exc:
             self._unwritten(exc)
@@ -401,10 +387,7 @@ class Handover:
         return {"enc": "clear", "load": answer}
 
     def _take_back(self, exc):
-        """
-        Take the job from a job handler that has stopped, and return whether the worker
-        has it.
-        """
+        """Return whether the job was taken from a job handler that has stopped."""
         if not exc.gone and salt.job_handler.control.alive(self.opts, ANSWER_SECONDS):
             return False
         closed = self.section["fail_mode"] == "closed"
@@ -412,7 +395,7 @@ class Handover:
         try:
             if not self._write("take_back", self.seq, state, "fail_mode is closed"):
                 return False
-        except ERRORS as error:
+        except _UNUSABLE as error:
             if self.doubt:
                 self._unwritten(error)
                 return True
@@ -422,11 +405,7 @@ class Handover:
         return True
 
     def _unwritten(self, exc):
-        """
-        What can't be written down is refused, whatever ``fail_mode`` says; otherwise each
-        job would get past the limits. If only somebody else holds the database,
-        ``fail_mode`` decides.
-        """
+        """Refuse what can't be written; ``fail_mode`` decides if somebody holds the database."""
         if self.doubt and self.seq is not None:
             # the job handler of another master may publish it
             log.critical("It is not known whether a job was written down: %s", exc)
@@ -446,7 +425,6 @@ class Handover:
         )
 
     def _unavailable(self, exc):
-        """Do what ``fail_mode`` says."""
         self.direct = True
         mode = self.section["fail_mode"]
         log.critical("%s; fail_mode is %s", exc, mode)

@@ -1,13 +1,10 @@
 """
 Who occupies a slot: a minion does exactly while it has a lease that has not expired.
 
-A lease begins when a job is published to a minion, and ends when the minion returns. A
-minion that has not returned after ``long_running`` seconds is asked what it runs. If its
-answer names the job, the lease is renewed. Anything else lets it expire: another answer,
-a text, an error, or silence. A minion that was asked twice and from which nothing came is
-*silent*, and gets no jobs until something comes from it.
-
-This is a state machine without I/O. Times are seconds, and the caller passes them in.
+A minion that has not returned after ``long_running`` seconds is asked what it runs. If its
+answer names the job, the lease is renewed; anything else lets it expire. A minion that was
+asked twice and from which nothing came is *silent*, and gets no jobs until something comes
+from it. This is a state machine without I/O, and times are seconds.
 """
 
 import collections
@@ -36,12 +33,10 @@ BURST_SECONDS = 5
 #: At most so many jobs are asked for by name in one step.
 FIND_JOBS = 20
 
-#: A silent minion is asked again after so many seconds, then after twice as many, up to
-#: the second number.
+#: A silent minion is asked again after so many seconds, at first and at most.
 PROBE_SECONDS = (60, 3600)
 
-#: For so many seconds after most slots were with minions that do not answer, minions are
-#: asked before they get a job.
+#: For so long after most slots were with silent minions, minions are asked first.
 CAREFUL_SECONDS = 60
 
 #: Sums of fractions below this are rounding errors.
@@ -59,6 +54,8 @@ class Lease:
     since: float
     #: when it began, or was renewed
     at: float
+    #: the functions of the job
+    fun: str = ""
     #: whether the minion said that it runs the job
     renewed: bool = False
 
@@ -66,10 +63,8 @@ class Lease:
 class _Check:
     """A minion that is to be asked what it runs, or has been.
 
-    :ivar dict jids: when the minion was asked for each job, or None; a lease expires
-        unless the answer names its job
+    :ivar dict jids: when it was asked for each job, or None
     :ivar set unnamed: the jobs that its answer did not name
-    :ivar float last: when it was asked last
     :ivar float unanswered: when it was asked first since anything came from it, or None
     :ivar bool first: whether jobs wait until it has answered
     """
@@ -82,12 +77,10 @@ class _Check:
 
 
 class Leases:
-    """
-    The leases of all minions, and the questions that renew them.
+    """The leases of all minions, and the questions that renew them.
 
     :param float long_running: seconds after which a minion is asked what it runs
     :param float interval: seconds that it has to answer, each time
-    :param int rate: how many minions are asked each second
     """
 
     def __init__(self, long_running=60, interval=15, rate=100):
@@ -107,8 +100,6 @@ class Leases:
         self.ended = []
         #: how many leases have ended so far
         self.count = 0
-        #: what may not have been published, see :meth:`set_unsent`
-        self.unsent = set()
         # (when, number, lease, minion or None): when minions are to be asked
         self._due = []
         self._numbers = itertools.count()
@@ -131,11 +122,6 @@ class Leases:
     def __len__(self):
         return sum(map(len, self.jobs.values()))
 
-    @property
-    def checking(self):
-        """How many minions are asked what they run."""
-        return len(self._checks)
-
     def has(self, jid, minion):
         """Return whether a minion has a lease for a job."""
         return minion in self.jobs.get(jid, ())
@@ -146,12 +132,9 @@ class Leases:
 
     # Changes
 
-    def take(self, jid, minions, cost, now, since=None):
-        """Give minions a lease for a job. A minion that has one keeps it.
-
-        :param float since: when the job was published, if that was before
-        """
-        lease = Lease(jid, cost, now if since is None else since, now)
+    def take(self, jid, minions, cost, now, since=None, fun=""):
+        """Give minions that have none a lease for a job that was published then."""
+        lease = Lease(jid, cost, now if since is None else since, now, fun)
         held = self.jobs.get(jid)
         if held:
             minions = [minion for minion in minions if minion not in held]
@@ -170,30 +153,11 @@ class Leases:
         self._ask_later(lease, now)
 
     def _ask_later(self, lease, now, minion=None):
-        """Ask all who have a lease, or one of them, when it has lasted for long."""
         when = now + self.long_running
         heapq.heappush(self._due, (when, next(self._numbers), lease, minion))
 
-    def set_unsent(self, unsent, now):
-        """
-        Say which jobs may not have been published to which minions yet, as pairs of job
-        id and minion. These are not asked for them: their answers would end the leases.
-        """
-        before, self.unsent = self.unsent, set(unsent)
-        for jid, minion in self.unsent - before:
-            self._drop(jid, minion)
-        for jid, minion in before - self.unsent:
-            lease = self.jobs.get(jid, {}).get(minion)
-            if lease is not None:
-                lease = Lease(jid, lease.cost, now, now, lease.renewed)
-                self.jobs[jid][minion] = lease
-                self._ask_later(lease, now, minion)
-
     def end(self, jid, minion, undo=False):
-        """
-        End a lease, and return whether there was one. With ``undo`` the job was not
-        published, so there is nothing to write down.
-        """
+        """End a lease, and return whether there was one; ``undo`` leaves no trace."""
         leases = self.jobs.get(jid)
         lease = leases.pop(minion, None) if leases else None
         if lease is None:
@@ -221,7 +185,7 @@ class Leases:
             return
         if not lease.renewed:
             self.renewed += lease.cost
-        lease = Lease(jid, lease.cost, lease.since, now, True)
+        lease = dataclasses.replace(lease, at=now, renewed=True)
         self.jobs[jid][minion] = lease
         self._ask_later(lease, now, minion)
         self._drop(jid, minion)
@@ -235,10 +199,7 @@ class Leases:
             self._checks[minion].unanswered = None
 
     def careful(self, limit, now):
-        """
-        Return whether minions are asked before they get a job: most slots are with minions
-        that do not answer, so a part of the network is gone, and others may be as well.
-        """
+        """Return whether minions are asked first: most slots are with silent ones."""
         if self._late * 2 > limit:
             if now >= self._careful_until:
                 self._seen.clear()
@@ -274,11 +235,7 @@ class Leases:
         return False
 
     def doubt(self, minion=None):
-        """
-        Ask a minion, or all, what they run, as events may have been missed, and return
-        how many leases that concerns. The jobs of a minion that connects may have
-        survived.
-        """
+        """Ask a minion, or all, what they run, and return of how many leases."""
         count = 0
         for jid, leases in self.jobs.items():
             for name in leases if minion is None else {minion}.intersection(leases):
@@ -306,7 +263,7 @@ class Leases:
                 check.unanswered += seconds
 
     def _check(self, minion, jid):
-        if minion == UNKNOWN or (jid, minion) in self.unsent:
+        if minion == UNKNOWN:
             return
         jids = self._checks[minion].jids
         if jid not in jids:
@@ -314,7 +271,6 @@ class Leases:
             self._queue[minion] = None
 
     def _drop(self, jid, minion):
-        """A minion is not asked for a job any more."""
         if minion in self._checks:
             self._checks[minion].jids.pop(jid, None)
             self._checks[minion].unnamed.discard(jid)
@@ -322,10 +278,7 @@ class Leases:
     # Questions
 
     def tick(self, now, waiting=False):
-        """
-        Let leases expire, and return the questions that are due. Call this about twice
-        a second, and say whether jobs wait for a lease to end.
-        """
+        """Let leases expire, and return the questions that are due."""
         self._find_due(now)
         if not waiting or self.count != self._still[0] or self._still[1] is None:
             self._still = (self.count, now)
@@ -363,8 +316,6 @@ class Leases:
             for name in names:
                 self._check(name, lease.jid)
         for jid in [jid for jid, leases in self.jobs.items() if UNKNOWN in leases]:
-            if (jid, UNKNOWN) in self.unsent:
-                continue
             # a minion behind a syndic can't be asked
             lease = self.jobs[jid][UNKNOWN]
             returned = lease.at > lease.since
@@ -372,7 +323,6 @@ class Leases:
                 self.end(jid, UNKNOWN)
 
     def _expire(self, now):
-        """End the leases that were not renewed in time, and note who is silent."""
         patience = TRIES * self.interval
         for minion, check in list(self._checks.items()):
             for jid, asked in list(check.jids.items()):
@@ -410,10 +360,7 @@ class Leases:
         return [Question(RUNNING, [], sorted(minions))] if minions else []
 
     def _find_jobs(self, now):
-        """
-        Ask for jobs by name: ``saltutil.running`` does not know those that wait in the
-        minion's own queue.
-        """
+        """Ask by name for jobs that may wait in the minion's own queue."""
         wanted = {}
         for minion, check in self._checks.items():
             for jid in check.unnamed:
@@ -430,7 +377,6 @@ class Leases:
         return ret
 
     def _probe(self, now):
-        """Ask silent minions whether they are back, less and less often."""
         due = (name for name, (when, _) in self._probes.items() if when <= now)
         minions = self._take_room(due)
         for minion in minions:

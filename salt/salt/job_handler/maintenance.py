@@ -1,11 +1,8 @@
 """
-What is heard of minions, and what they are asked: leases end when minions return, and
-those of minions that do not are looked after.
+What is heard of minions, and what they are asked.
 
-Tens of thousands of returns are read here, so nothing is unpacked that is not needed: the
-tag of a return names the job and the minion, and of the data only the id is read. The
-master has authenticated it; where the two differ, as in an event that something else has
-fired, nothing happens.
+Tens of thousands of returns are read here, so of the data of a return only the id is
+unpacked. The master has authenticated it; events whose tag differs are forged.
 """
 
 import asyncio
@@ -38,10 +35,7 @@ _PEER_JOBS = 1000
 
 
 def _id(body):
-    """
-    Return the id in the data of an event, without unpacking what a minion has returned:
-    that may be large.
-    """
+    """Return the id in an event without unpacking the rest, which may be large."""
     unpacker = salt.utils.msgpack.Unpacker(raw=False, max_buffer_size=0)
     unpacker.feed(body)
     try:
@@ -152,7 +146,7 @@ class Maintenance:
         now = self.clock()
         lease = self.leases.jobs.get(jid, {}).get(minion)
         if self.leases.returned(jid, minion, now):
-            self.dispatcher.report.estimate.returned(jid, now - lease.since)
+            self.dispatcher.report.estimate.returned(lease.fun, now - lease.since)
             self.queue.criteria.released(jid, minion, now)
             self.dispatcher.wake()
 
@@ -164,7 +158,6 @@ class Maintenance:
         self.dispatcher.wake()
 
     def _hear_peer(self, kind, data):
-        """Another master of the cluster publishes a job. Its returns may come here."""
         jid, minions = data.get("jid"), data.get("minions")
         if kind == b"new":
             # packed, as they may be many. The job handler of that master names them again
@@ -176,7 +169,9 @@ class Maintenance:
             minions = data.get("tgt")
         elif minions is None and jid in self._peer_jobs:
             minions = salt.job_handler.store.unpack(self._peer_jobs[jid])
-        own = self.dispatcher.has(jid) or salt.job_handler.is_question(data)
+        own = jid in self.dispatcher.store.jids_out() or salt.job_handler.is_question(
+            data
+        )
         exempt = salt.job_handler.handover.exempt(
             self.queue.section, data.get("fun", "")
         )
@@ -187,12 +182,11 @@ class Maintenance:
     # Asking
 
     async def ask(self):
-        """
-        Ask minions what they run. That does not go through the queue, which may be full
-        of what the answers make room for.
-        """
+        """Ask minions what they run; a full queue does not stop that."""
         now = self.clock()
-        if self.queue.is_held(now) or now < self.dispatcher.connected_at:
+        connecting = now < self.dispatcher.connected_at
+        if self.queue.is_held(now) or connecting or self.dispatcher.unsent:
+            # who has not been sent a job yet does not run it
             return
         waiting = self.queue.waiting(now)
         for question in self.leases.tick(now, waiting):

@@ -2,8 +2,7 @@
 The rules of ``rate_limiting: rules``, and pauses, which are rules that administrators
 give while the master runs.
 
-A rule matches jobs by function (a glob), user (a glob) and target (a compound target, of
-which it is enough that any of the job's minions is in it). The first that matches decides:
+The first rule that matches a job by function, user and target decides:
 
 ========== ==================================================================
 ``accept`` the job is published at once, whatever the limits are
@@ -84,10 +83,7 @@ def errors(rules):
 
 
 class Rule:
-    """
-    One rule, with the settings that people have written. A pause is one that is
-    ``given``, and not in the configuration.
-    """
+    """One rule. A pause is one that is ``given``, and not in the configuration."""
 
     def __init__(self, settings, given=False):
         self.settings = settings = salt.job_criteria.given(settings)
@@ -138,13 +134,13 @@ _ALL = (None, None, None)
 class Rules:
     """All rules, in their order.
 
-    :param list settings: what the configuration says
-    :ivar list pauses: what administrators have said; with ``until``, the second of the
-        queue's clock at which it ends
+    :ivar list pauses: those of administrators; ``until`` is when each ends
     """
 
     def __init__(self, settings=()):
         self.pauses = []
+        #: writes pauses down, before they hold
+        self.keep = lambda pauses: None
         self.version = 0
         self.rules = []
         #: the targets of all rules
@@ -166,8 +162,7 @@ class Rules:
         return None
 
     def pause(self, rule):
-        """
-        Let the jobs that a rule matches wait; without ``until`` that has no end.
+        """Pause the jobs that a rule matches, for ever without ``until``.
 
         :raises SaltInvocationError: if too many rules pause jobs
         """
@@ -177,13 +172,18 @@ class Rules:
             raise SaltInvocationError(
                 f"Resume some jobs first: {MAX_PAUSES} rules pause jobs already."
             )
-        self.pauses = [*others, {**rule, "action": "pause"}]
-        self.refresh()
+        self._set_pauses([*others, {**rule, "action": "pause"}])
 
     def resume(self, rule):
         """End the pause with the same rule, or all if it matches all jobs."""
         scope = _scope(rule)
-        self.pauses = [one for one in self.pauses if scope not in (_ALL, _scope(one))]
+        self._set_pauses(
+            [one for one in self.pauses if scope not in (_ALL, _scope(one))]
+        )
+
+    def _set_pauses(self, pauses):
+        self.keep(pauses)
+        self.pauses = pauses
         self.refresh()
 
     def end_pauses(self, now):
@@ -202,7 +202,9 @@ class Rules:
         for rule in self.rules:
             rule.jids = before.get(repr(rule.settings), rule.jids)
         self.targets = {rule.target for rule in self.rules} - {None}
-        self.learn(self._targets)
+        known = self._targets.items()
+        self._targets = {name: ids for name, ids in known if name in self.targets}
+        self.learn({})
 
     def resolve(self, opts):
         """Return the ids of the minions in each target. May take seconds."""
@@ -218,10 +220,10 @@ class Rules:
         }
 
     def learn(self, targets):
-        """Take over what :meth:`resolve` has returned."""
-        self._targets = targets
+        """Take over what :meth:`resolve` has returned, maybe before others were added."""
+        self._targets = {**self._targets, **targets}
         for rule in self.rules:
-            minions = targets.get(rule.target, frozenset())
+            minions = self._targets.get(rule.target, frozenset())
             self.version += minions != rule.minions
             rule.minions = minions
 

@@ -2,13 +2,11 @@
 One queue for all masters of a cluster: the store in PostgreSQL, and which of the masters
 publishes.
 
-The job handlers of all masters open the same database. One of them leads: it alone decides
-and publishes, and other masters of the cluster pass that on to their minions. The others
-serve their workers by passing each request to the leader, through the table ``requests``.
-The leader renews the row ``leader`` of the table ``meta`` every second. If it does not for
-:data:`LEADER_SECONDS`, another one writes itself into that row, and takes over what is in
-the store. Each transaction of a leader checks that the row is its own, so one that hung can
-publish nothing more: each wave is written down first.
+One job handler leads: it alone decides and publishes. The others pass requests on to it
+through the table ``requests``. The leader renews the row ``leader`` of the table ``meta``
+every second. If it does not for :data:`LEADER_SECONDS`, another one takes the row over. Each
+transaction of a leader checks that the row is its own, so one that hung publishes nothing
+more: each wave is written down first.
 
 Nothing here takes an advisory lock: every role that may connect to the database could
 hold it for ever. Writers lock the table ``version``, which needs rights to it.
@@ -43,20 +41,17 @@ SCHEMA = "salt_job_handler"
 #: How often a job handler that does not lead tries to, in seconds.
 ELECTION_SECONDS = 1
 
-#: A leader that has given no sign of life for so many seconds has ended, or hangs. A
-#: transaction in which nothing happens for so long is ended as well.
+#: A leader without a sign of life, and an idle transaction, end after so many seconds.
 LEADER_SECONDS = 5
 
-#: While a leader takes over what is in the store, each sign of life holds for so many
-#: seconds.
+#: The same, while a leader takes over what is in the store.
 START_SECONDS = 30
 
 #: How long a request may wait for the leader, in seconds.
 RELAY_SECONDS = 10
 
-#: What is in a schema and belongs to a role that is not to be trusted with it. That the
-#: own role is a member of another one says nothing: before PostgreSQL 16 every role could
-#: make others its members.
+#: What belongs to a role that is not to be trusted with it. Membership says nothing:
+#: before PostgreSQL 16 every role could make others its members.
 _STRANGE = """
     SELECT name, rolname FROM (
         SELECT 'the schema', nspowner FROM pg_namespace WHERE oid = %(schema)s
@@ -88,9 +83,7 @@ _REQUESTS = """
 
 
 def errors(section):
-    """
-    Return a list of sentences, one for each thing that is wrong with the settings.
-    """
+    """Return a list of sentences, one for each thing that is wrong."""
     if not HAS_PSYCOPG2:
         return ["store is 'postgresql': install psycopg2 for the Salt of this master."]
     settings = section.get("postgresql")
@@ -127,8 +120,6 @@ def _connect(settings):
 
 
 class _Database:
-    """A connection with the methods of sqlite3's that the store uses."""
-
     def __init__(self, settings):
         self.connection = _connect(settings)
 
@@ -153,8 +144,6 @@ class _Database:
 
 
 class _Clock(salt.job_handler.store.Clock):
-    """The time of the database, which all masters share."""
-
     def _read(self):
         row = self.store.db.execute(f"SELECT {_NOW}")
         return float(row.fetchone()[0]) - time.monotonic()
@@ -164,10 +153,7 @@ class _Clock(salt.job_handler.store.Clock):
 
 
 class PostgresStore(salt.job_handler.store.Store):
-    """The store of all masters of a cluster.
-
-    :param float busy: for how many seconds to wait for another writer
-    """
+    """The store of all masters of a cluster."""
 
     # pylint: disable=super-init-not-called
 
@@ -220,10 +206,7 @@ class PostgresStore(salt.job_handler.store.Store):
         return row.fetchone()[0]
 
     def _check_owners(self, schema):
-        """
-        Check that no role could plant what is called or read here with the rights of this
-        one.
-        """
+        """Check that no other role could plant what is called or read here."""
         row = self.db.execute(_STRANGE, {"schema": schema}).fetchone()
         if row:
             raise StoreError(
@@ -271,10 +254,7 @@ class PostgresStore(salt.job_handler.store.Store):
         return row and row[0]
 
     def lead(self, name):
-        """
-        Try to become the one that publishes, and return whether that worked. Call this
-        every second, with a name that changes when this master is started again.
-        """
+        """Try to lead, and return whether that worked. Call this every second."""
         sign = self._leader()
         leader = unpack(sign) if sign else {}
         if sign != self._seen[0]:
@@ -308,10 +288,7 @@ class PostgresStore(salt.job_handler.store.Store):
             self.sign(START_SECONDS)
 
     def sign(self, seconds=None):
-        """
-        Write a sign of life of the leader, which holds for as long as ever or so many
-        seconds.
-        """
+        """Write a sign of life of the leader, which holds for so many seconds."""
         packed = self._new_sign(seconds or LEADER_SECONDS)
         row = self.db.execute(
             "UPDATE meta SET value = ? WHERE name = 'leader' AND value = ?",
@@ -328,8 +305,7 @@ class PostgresStore(salt.job_handler.store.Store):
 
 
 def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
-    """
-    Return the store that is configured, which waits so many seconds for another writer.
+    """Return the store that is configured.
 
     :raises StoreError: if it can't be used
     """
@@ -338,9 +314,7 @@ def connect(opts, busy=salt.job_handler.store.BUSY_SECONDS):
 
 
 class Group:
-    """
-    The job handlers of a cluster, which share a store, and the name of this master.
-    """
+    """The job handlers of a cluster, and the name of this master."""
 
     def __init__(self, store, name):
         self.store = store
@@ -408,9 +382,7 @@ class Group:
         raise SaltException("The master that leads the queue does not answer")
 
     async def serve(self, handle):
-        """
-        Answer the requests of all masters for ever, by calling a coroutine function.
-        """
+        """Answer the requests of all masters for ever."""
         while True:
             rows = self.store.db.execute(
                 "SELECT id, request FROM requests WHERE reply IS NULL"

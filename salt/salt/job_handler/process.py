@@ -38,10 +38,7 @@ BUSY_SECONDS = 0.1
 
 
 class JobHandler(salt.utils.process.SignalHandlingProcess):
-    """The process of the master that decides when jobs are published.
-
-    :param str master: a name that changes when the master is started again
-    """
+    """The process of the master that decides when jobs are published."""
 
     def __init__(self, opts, master, **kwargs):
         super().__init__(**kwargs)
@@ -65,7 +62,6 @@ class Handler:
     """The job handler, inside of an event loop.
 
     :param str master: a name that changes when the master is started again
-    :param callable clock: returns seconds
     """
 
     def __init__(self, opts, master, clock=None):
@@ -100,7 +96,6 @@ class Handler:
         self.handle = self.commands.handle
 
     def _open(self):
-        """Return the store; if it is damaged, a new one with what can be read."""
         try:
             store = salt.job_handler.postgres.connect(self.opts, BUSY_SECONDS)
             if not store.shared:
@@ -115,7 +110,6 @@ class Handler:
     async def run(self):
         """Take over what the last one left, then serve."""
         await self.bus.connect()
-        self._beating = asyncio.ensure_future(self._every(BEAT_SECONDS, self.beat))
         if self.store.shared:
             await self._lead()
         # hear returns before anything is sent
@@ -124,7 +118,6 @@ class Handler:
         await self.serve()
 
     async def _lead(self):
-        """Wait until this master leads the cluster's queue, and pass on what is asked."""
         self.group = salt.job_handler.postgres.Group(self.store, self.master)
         self.handle = self.group.relay
         await self._open_socket()
@@ -137,6 +130,9 @@ class Handler:
     async def _open_socket(self):
         if self.server is None:
             self.server = await salt.job_handler.control.serve(self.opts, self._handle)
+            self.beat()
+            every = self._every(BEAT_SECONDS, self.beat)
+            self._beating = asyncio.ensure_future(every)
 
     async def start(self):
         """Take over what the last one left, and open the socket."""
@@ -159,7 +155,7 @@ class Handler:
             # minions come back to a master that is started again
             for minion, since in (kept.get("silent") or {}).items():
                 self.leases.set_silent(minion, since, self.clock())
-        self.queue.counters.update(kept.get("counters") or {})
+        self.report.counters.update(kept.get("counters") or {})
         self._keep()
         self.handle = self.commands.handle
         await self._open_socket()
@@ -178,6 +174,7 @@ class Handler:
             self._every(TICK_SECONDS, self.tick),
             self._every(COLLECT_SECONDS, self.collect),
             self._every(CLEAN_SECONDS, self.clean),
+            self._every(1, self.report.observe),
             self._every(CHECKPOINT_SECONDS, self.checkpoint),
         )
 
@@ -217,7 +214,7 @@ class Handler:
             else:
                 await self.maintenance.ask()
             await self.dispatcher.tick()
-            await self.dispatcher.pump()
+            self.dispatcher.wake()
         finally:
             self._ticked = time.monotonic()
 
@@ -239,7 +236,7 @@ class Handler:
         kept = {
             "master": self.master,
             "criteria": self.queue.criteria.snapshot(),
-            "counters": dict(self.queue.counters),
+            "counters": dict(self.report.counters),
             "silent": self.leases.silent,
         }
         self.store.put_meta("kept", kept)
@@ -255,10 +252,7 @@ class Handler:
         await self._in_thread(self.store.checkpoint)
 
     async def reload(self):
-        """Read the settings again.
-
-        :return: what is wrong with them; then nothing changes
-        """
+        """Read the settings again, and return what is wrong with them."""
         opts = await self._in_thread(salt.config.master_config, self.opts["conf_file"])
         if not opts.get("rate_limiting"):
             return ["rate_limiting is gone: restart the master to turn it off."]
@@ -266,15 +260,21 @@ class Handler:
         if errors:
             return errors
         section = salt.job_handler.config.settings(opts)
-        self._apply(section)
         # not what may hold a password
-        section = {key: value for key, value in section.items() if key != "postgresql"}
-        self.store.put_meta("section", section)
+        kept = {key: value for key, value in section.items() if key != "postgresql"}
+        self.store.put_meta("section", kept)
+        self._apply(section)
         await self.collect()
+        for number, job in enumerate(self.queue):
+            if job in self.queue:
+                self.queue.place(job)
+            if not number % 100:
+                # others have their turn
+                await asyncio.sleep(0)
+        self.dispatcher.wake()
         return []
 
     def _apply(self, section):
-        """Go on with other settings."""
         kept = self.queue.criteria.snapshot()
         self.queue.criteria = salt.job_handler.queue.Guarded(
             salt.job_handler.config.load_criteria(self.opts, section, self.leases)

@@ -16,11 +16,8 @@ import salt.payload
 
 log = logging.getLogger(__name__)
 
-#: Publish ``job`` to ``minions``, and leave ``excluded`` out, each with the reason. ``rest``
-#: are its minions that still wait.
+#: ``excluded`` maps minions to reasons, and ``rest`` are those that still wait.
 Dispatch = collections.namedtuple("Dispatch", ("job", "minions", "excluded", "rest"))
-
-#: End ``job``, or what waits of it, for one of the following reasons.
 Discard = collections.namedtuple("Discard", ("job", "reason"))
 
 TIMEOUT = "timeout"
@@ -44,8 +41,7 @@ RETRY_SECONDS = 1
 #: So many jobs are looked at that may go while the next one waits.
 BESIDE = 100
 
-#: So many minions of parked jobs are looked at each second, and at once. Each job counts
-#: for some more.
+#: So many minions of jobs are looked at each second, and at once; each job counts more.
 LOOKS = 50000
 LOOKS_AT_ONCE = 20000
 LOOKS_OF_A_JOB = 20
@@ -59,10 +55,6 @@ AGEING_SECONDS = 60
 #: Of more flows than this, those are forgotten that got next to nothing.
 FLOWS = 1000
 
-#: Of so many jobs that do not wait it is remembered what administrators have said, for
-#: later parts of batches.
-ORDERS = 1000
-
 
 @dataclasses.dataclass(eq=False)
 class Job:
@@ -72,22 +64,21 @@ class Job:
     jid: str
     #: the function, or the list of functions of a compound command
     fun: object
-    #: how many minions it waits for
-    count: int
+    #: for how many minions it waits
+    count: int = 0
     user: str = ""
     #: the ids of these minions, sorted, or None while nobody needs them
     minions: list = None
-    #: how many bytes it takes in the store
     size: int = 0
     #: when it was handed over
     queued: float = 0.0
     #: until then minions connect to the restarted master
     not_before: float = 0.0
-    #: when its caller stops waiting, or None
+    #: when it is given up, at first by its caller; None for never
     deadline: float = None
     #: whether somebody waits for the answers
     sync: bool = False
-    #: publish it at once, whatever the limits are
+    #: whether it is published at once, whatever the limits are
     forced: bool = False
     #: its target must not change: on a master of masters, and if minions have resources
     fixed: bool = False
@@ -95,23 +86,27 @@ class Job:
     ticket: str = ""
     #: the process that waits for it, or None
     caller: list = None
+    #: the process that has handed it over, or None
+    worker: list = None
     waves: int = 0
     sent: int = 0
     #: when its last wave went out
     moved: float = 0.0
-    #: why it waits
     reason: str = ""
     priority: int = 0
+    #: the priority that an administrator gave it, or None
+    ordered: int = None
     #: an administrator keeps it in the queue
     held: bool = False
+    #: somebody took it out of the queue, maybe before this part of a batch came
+    cancelled: bool = False
     #: other jobs pass until a lease ends
     parked: bool = False
-    #: the flow that takes turns with others
     flow: object = None
-    #: the minions that do not get it, each with the reason
-    left_out: dict = dataclasses.field(default_factory=dict)
-    #: whether the caller knows that it waits
+    #: whether the caller knows that it waits, when it was told last, and looked after
     notified: bool = False
+    told: float = 0.0
+    looked: float = 0.0
     #: (version of the rules, the rule that matches)
     rule: tuple = (None, None)
     #: how many slots it occupies on each minion
@@ -119,15 +114,19 @@ class Job:
 
     def __post_init__(self):
         self.moved = self.queued
+        # by its caller
+        self.asked = (self.priority, self.deadline)
 
     @property
     def functions(self):
-        """The list of its functions."""
         return [self.fun] if isinstance(self.fun, str) else self.fun
+
+    @property
+    def name(self):
+        return " ".join(self.functions)
 
 
 def _packable(value):
-    """Return a dictionary, which may be None, as it can be stored, or raise an exception."""
     return salt.payload.loads(salt.payload.dumps(dict(value or {}), use_bin_type=True))
 
 
@@ -144,7 +143,7 @@ def _number(value):
     return value
 
 
-#: What makes sure that a value of a criteria module can be used.
+#: Each raises an exception if a value of a criteria module can't be used.
 _CHECKS = {
     "beside": bool,
     "cost": _number,
@@ -157,9 +156,8 @@ _CHECKS = {
 
 class Guarded:
     """
-    A criteria module. Where one of its methods fails, or returns what can't be used, that
-    of the base class stands in; what becomes of a job if ``decide`` fails is up to
-    ``fail_mode``.
+    A criteria module. Where a method but ``decide`` fails, that of the base class stands
+    in.
     """
 
     def __init__(self, criteria):
@@ -199,12 +197,7 @@ class _Shares:
 
 
 class Queue:
-    """:param Criteria criteria: decides
-    :param Leases leases: who runs what
-    :param Rules rules: see :mod:`salt.job_handler.config`
-    :param dict section: the settings
-    :param callable minions_of: returns the ids of the minions that a job waits for
-    """
+    """:param callable minions_of: returns the ids of the minions that a job waits for"""
 
     def __init__(self, criteria, leases, rules, section, minions_of):
         self.criteria = Guarded(criteria)
@@ -212,29 +205,25 @@ class Queue:
         self.rules = rules
         self.section = section
         self.minions_of = minions_of
-        self.counters = collections.Counter()
-        self.bytes = 0
         #: nothing is published before this
         self.held_until = None
         #: whether :meth:`advance` has ended because it had looked at much
         self.more = False
-        #: whether the criteria module has failed on the last job
+        #: whether the criteria module failed on the last job
         self.failing = False
         self._jobs = {}
         #: ``{(priority, flow): {seq: job}}``, without those that are held or parked
         self.flows = {}
-        self._jids = {}
         self._parked = collections.OrderedDict()
         self._looks, self._looked = LOOKS_AT_ONCE, None
         self.shares = _Shares()
-        # {job id: (priority, held, cancelled)}
-        self.orders = collections.OrderedDict()
 
     def __len__(self):
         return len(self._jobs)
 
     def __iter__(self):
-        return iter(sorted(self._jobs.values(), key=lambda job: -job.priority))
+        jobs = self._jobs.values()
+        return iter(sorted(jobs, key=lambda job: (-job.priority, job.seq)))
 
     def __contains__(self, job):
         return job.seq in self._jobs
@@ -244,27 +233,32 @@ class Queue:
         return self._jobs.get(seq)
 
     def of_jid(self, jid):
-        """Return the publications under a job id that wait."""
-        return list(self._jids.get(jid, {}).values())
+        """Return the jobs with a job id."""
+        return [job for job in self._jobs.values() if job.jid == jid]
 
     # Jobs come and go
 
     def put(self, job):
         """Add a job."""
-        oldest = job.queued + self.section["max_queue_age"]
-        job.deadline = min(oldest, job.deadline or oldest)
-        rule = self._rule(job)
-        if rule is not None and rule.priority is not None:
-            job.priority = rule.priority
-        self._obey(job)
-        job.flow = self.criteria.flow(job)
         self._jobs[job.seq] = job
-        self._jids.setdefault(job.jid, {})[job.seq] = job
-        self.bytes += job.size
+        self.place(job)
+
+    def place(self, job):
+        """Give a job its place, as it is new or what says so has changed."""
+        self._step_out(job)
+        job.priority, deadline = job.asked
+        oldest = job.queued + self.section["max_queue_age"]
+        # a cancelled one is taken out when it is looked at
+        job.deadline = job.queued if job.cancelled else min(oldest, deadline or oldest)
+        rule = self._rule(job)
+        if job.ordered is not None:
+            job.priority = job.ordered
+        elif rule is not None and rule.priority is not None:
+            job.priority = rule.priority
+        job.flow = self.criteria.flow(job)
         self._line_up(job)
 
     def _line_up(self, job):
-        """Put a job into its flow, in the order of the numbers."""
         if job.held or job.parked:
             return
         jobs = self.flows.setdefault((job.priority, job.flow), {})
@@ -284,53 +278,20 @@ class Queue:
         self._parked.pop(job.seq, None)
         job.parked = False
         del self._jobs[job.seq]
-        del self._jids[job.jid][job.seq]
-        if not self._jids[job.jid]:
-            del self._jids[job.jid]
-        self.bytes -= job.size
 
-    def order(self, jid, *order):
-        """
-        Give a job another priority, keep it in the queue or let it go, or cancel it,
-        and return how many minions wait for it. This holds for later parts of a batch
-        as well.
-
-        :param order: priority, whether it is held, and whether it is cancelled; None
-            for what stays as it is
-        """
-        before = self.orders.pop(jid, (None, None, None))
-        self.orders[jid] = tuple(
-            old if new is None else new for old, new in zip(before, order)
-        )
-        for job in self.of_jid(jid):
+    def order(self, jid, priority=None, held=None, cancelled=None):
+        """Order a job, see :meth:`Store.order`; return for how many minions it waits."""
+        jobs = self.of_jid(jid)
+        for job in jobs:
             self._step_out(job)
-            self._obey(job)
-            self._line_up(job)
-        gone = [name for name in self.orders if name not in self._jids]
-        for name in gone[: max(0, len(gone) - ORDERS)]:
-            del self.orders[name]
-        return sum(job.count for job in self.of_jid(jid))
-
-    def _obey(self, job):
-        """Do what an administrator has said of a job."""
-        priority, held, _ = self.orders.get(job.jid, (None, None, None))
-        if priority is not None:
-            job.priority = priority
-        if held is not None:
-            job.held = held
-        if self.is_cancelled(job):
-            # it is taken out when it is looked at
-            job.deadline = job.queued
-
-    def is_cancelled(self, job):
-        """Return whether a job was cancelled before it, or this part of it, came."""
-        return bool(self.orders.get(job.jid, (None, None, None))[2])
+            job.ordered = job.ordered if priority is None else priority
+            job.held = job.held if held is None else held
+            job.cancelled = job.cancelled or bool(cancelled)
+            self.place(job)
+        return sum(job.count for job in jobs)
 
     def cancel(self, jid, minions=None):
-        """
-        Return the actions that take a job, or only some of its minions, out of the
-        queue.
-        """
+        """Return the actions that take a job, or some of its minions, out."""
         ret = []
         for job in self.of_jid(jid):
             ids = self._minions(job)
@@ -343,7 +304,7 @@ class Queue:
         return ret
 
     def force(self, job):
-        """Return the action that publishes a job at once, whatever the limits are."""
+        """Return the action that publishes a job at once."""
         return self._dispatch(job, self._minions(job), {})
 
     def _minions(self, job):
@@ -354,7 +315,7 @@ class Queue:
     # What is to be done
 
     def pausing(self, now):
-        """Return whether the queue is paused. Pauses that are over end."""
+        """Return whether the queue is paused."""
         self.rules.end_pauses(now)
         return self.rules.paused_until is not None
 
@@ -368,9 +329,14 @@ class Queue:
             self.held_until = None
         return self.held_until is not None
 
+    def is_stopped(self, now):
+        """Return whether no job is published, as the queue is paused or held."""
+        # each has to look at the time
+        return any([self.pausing(now), self.is_held(now)])
+
     def waiting(self, now):
         """Return whether jobs wait that only a lease holds up."""
-        if self.pausing(now) or self.is_held(now):
+        if self.is_stopped(now):
             return False
         return any(
             not job.held and (job.rule[1] is None or job.rule[1].action != "pause")
@@ -380,7 +346,7 @@ class Queue:
     def advance(self, now):
         """Return what is to be done next, or None."""
         self.more = False
-        if self.is_held(now) or self.pausing(now):
+        if self.is_stopped(now):
             return None
         self._unpark(now)
         looks = LOOKS_AT_ONCE
@@ -402,16 +368,13 @@ class Queue:
         return [Discard(job, self._why_overdue(job, now)) for job in jobs]
 
     def _why_overdue(self, job, now):
-        if self.is_cancelled(job):
+        if job.cancelled:
             return CANCELLED
         aged = now >= job.queued + self.section["max_queue_age"]
         return AGE if aged else TIMEOUT
 
     def _next(self, now):
-        """
-        Return the job whose turn it is: of the highest priority, that of the flow that
-        got the fewest slots recently, for what it is worth and for as long as it waits.
-        """
+        """Return the job whose turn it is."""
         if not self.flows:
             return None
         top = max(priority for priority, _ in self.flows)
@@ -422,20 +385,35 @@ class Queue:
         ]
         if len(heads) == 1:
             return heads[0]
-        return min(heads, key=lambda job: (self.served(job, now), job.seq))
+        return min(
+            heads,
+            key=lambda job: (
+                self._served(job, self.shares.got(job.flow, now), now),
+                job.seq,
+            ),
+        )
 
-    def served(self, job, now, shares=None):
-        """
-        Return what the flow of a job got recently (in ``shares``, if given), for what
-        it is worth and for as long as the job waits: the one with the least comes next.
-        """
+    def _served(self, job, got, now):
+        """Return how many slots its flow got, by its weight and by how long it waits."""
         weight = self.criteria.weight(job)
         weight *= 1 + max(0, now - job.queued) / AGEING_SECONDS
         # one slot more, so that weights count among flows that got nothing
-        return ((shares or self.shares).got(job.flow, now) + 1) / weight
+        return (got + 1) / weight
+
+    def order_of_turns(self, now):
+        """Return the jobs in the order in which they have their turn, as far as known."""
+        turns = []
+        for (priority, flow), jobs in self.flows.items():
+            got, served = self.shares.got(flow, now), 0
+            for job in jobs.values():
+                # not before those of its flow that came before it
+                served = max(served, self._served(job, got, now))
+                turns.append((-priority, served, job.seq, job))
+                got += job.count * job.cost
+        return [turn[-1] for turn in sorted(turns)]
 
     def _beside(self, waiting, now):
-        """Return the action for a small job that may go while another waits for room."""
+        """Return the action for a job that may go while another waits for room."""
         # without those that are held or parked, however many these are
         flows = (flow.values() for flow in self.flows.values())
         oldest = heapq.merge(*flows, key=lambda job: job.seq)
@@ -450,7 +428,6 @@ class Queue:
         return None
 
     def _unpark(self, now):
-        """Look at parked jobs anew, as many as there is time for."""
         passed = 0 if self._looked is None else max(0, now - self._looked)
         self._looked = now
         self._looks = min(LOOKS_AT_ONCE, self._looks + passed * LOOKS)
@@ -470,7 +447,6 @@ class Queue:
             job.minions = None
 
     def _rule(self, job):
-        """Return the rule that matches a job, or None; note what the job costs."""
         if job.rule[0] != self.rules.version:
             minions = job.minions
             if minions is None and self.rules.targets:
@@ -489,7 +465,6 @@ class Queue:
             rule.jids.add(job.jid)
 
     def _decide(self, job, now):
-        """Return the action for a job, or None if it has to wait."""
         if job.deadline <= now:
             return Discard(job, self._why_overdue(job, now))
         minions, rule = self._minions(job), self._rule(job)
@@ -520,7 +495,6 @@ class Queue:
         return None
 
     def _limited(self, job, rule, decision):
-        """Return a decision that keeps to the limit of a rule."""
         rule.jids.intersection_update(self.leases.jobs)
         occupied = sum(map(self.leases.of_job, rule.jids))
         room = int((rule.limit - occupied) // job.cost)
@@ -537,10 +511,12 @@ class Queue:
         return salt.job_criteria.publish(decision.minions[:room], decision.excluded)
 
     def _ask(self, job, now):
-        """Return the decision of the criteria module, or that of ``fail_mode``."""
-        mode = self.section["fail_mode"]
+        mode, minions = self.section["fail_mode"], job.minions
+        # a module may change it
+        job.minions = list(minions)
         try:
             decision = self.criteria.decide(job, now)
+            job.minions = minions
             if decision.minions is not None:
                 # a module may give them in any form, and not each can be stored
                 decision = decision._replace(
@@ -550,13 +526,13 @@ class Queue:
             self.failing = False
             return decision
         except Exception:  # pylint: disable=broad-except
+            job.minions = minions
             log.critical(
                 "The criteria module failed on job %s, and fail_mode is %s",
                 job.jid,
                 mode,
                 exc_info=True,
             )
-            self.counters["criteria_failures"] += 1
             self.failing = True
         if mode == "closed":
             return salt.job_criteria.requeue("the criteria module failed")
@@ -586,15 +562,13 @@ class Queue:
         return Dispatch(job, minions, excluded, rest)
 
     def done(self, action, now):
-        """An action is written down: its minions get their leases, or its job ends."""
+        """Let an action hold that is written down."""
         job = action.job
         if isinstance(action, Discard):
             self.remove(job)
-            cancelled = action.reason == CANCELLED
-            self.counters["cancelled" if cancelled else "discarded"] += 1
             return
         minions = action.minions
-        self.leases.take(job.jid, minions, job.cost, now)
+        self.leases.take(job.jid, minions, job.cost, now, fun=job.name)
         self.shares.add(job.flow, job.cost * len(minions), now)
         job.minions, job.count = action.rest, len(action.rest)
         job.sent += len(minions)
@@ -602,26 +576,17 @@ class Queue:
         job.moved, job.reason = now, ""
         if not job.count:
             self.remove(job)
-            self.counters["dispatched"] += 1
-        self.counters["waves"] += bool(minions)
-        self.counters["excluded"] += len(action.excluded)
 
     @staticmethod
     def without(action):
-        """
-        Return for which minions a job waits if a wave could not be published, and how many
-        waves it has: the next try is a further one, which does not reach who was left out,
-        or takes the place of this one.
-        """
+        """Return for whom a job waits without a wave, and how many waves it had."""
         job = action.job
+        # a further one does not reach who was left out
         waves = job.waves if action.excluded else job.waves - 1
         return sorted([*job.minions, *action.minions]), waves
 
     def undo(self, action, now):
-        """
-        A wave could not be published: its minions wait again, and nothing is published for
-        a moment.
-        """
+        """A wave could not be published: its minions wait again."""
         job = action.job
         self.hold(now)
         for minion in action.minions:
@@ -631,7 +596,5 @@ class Queue:
         job.count = len(job.minions)
         job.sent -= len(action.minions)
         job.reason = "it could not be published"
-        self.counters["aborted"] += 1
         if not action.rest:
-            self.counters["dispatched"] -= 1
             self.put(job)

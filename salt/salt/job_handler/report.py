@@ -5,7 +5,6 @@ will start.
 
 import bisect
 import collections
-import copy
 import functools
 import heapq
 import itertools
@@ -24,9 +23,16 @@ _COUNTED = (
     "discarded",
     "cancelled",
     "rejected",
-    "aborted",
-    "criteria_failures",
 )
+
+#: What the gauges show.
+GAUGES = {
+    "depth": "Jobs that wait.",
+    "oldest": "Seconds that the oldest has waited.",
+    "used": "Slots in use.",
+    "limit": "The master's limit.",
+    "full_minions": "Minions at their own limit.",
+}
 
 #: So many times are kept of each function, and so many functions.
 TIMES = 200
@@ -35,8 +41,8 @@ FUNCTIONS = 500
 #: The leases of a wave are expected to end in so many steps.
 STEPS = 20
 
-#: The queue is played forward for so many steps.
-MOST = 5000
+#: The queue is played forward until so many leases have begun or ended.
+MOST = 20000
 
 
 class Estimate:
@@ -52,24 +58,12 @@ class Estimate:
         self.leases = queue.leases
         # {function: its last times}, the latest function at the end
         self._times = collections.OrderedDict()
-        # {job id: function} of jobs with leases
-        self._functions = {}
 
-    def dispatched(self, jid, functions):
-        """A wave of a job goes out."""
-        self._functions[jid] = " ".join(functions)
-        if len(self._functions) > 2 * len(self.leases.jobs) + 100:
-            known = self._functions.items()
-            self._functions = {
-                jid: fun for jid, fun in known if jid in self.leases.jobs
-            }
-
-    def returned(self, jid, seconds):
-        """A minion took so many seconds for a job."""
-        function = self._functions.get(jid)
-        times = self._times.get(function)
+    def returned(self, fun, seconds):
+        """A minion took so many seconds for a job of a function."""
+        times = self._times.get(fun)
         if times is None:
-            times = self._times[function] = collections.deque(maxlen=TIMES)
+            times = self._times[fun] = collections.deque(maxlen=TIMES)
             if len(self._times) > FUNCTIONS:
                 self._times.popitem(last=False)
         times.append(seconds)
@@ -97,65 +91,38 @@ class Estimate:
         every = sorted(time for times in known.values() for time in times)
         if not limit or not every:
             return {}
-        frees = []
-        for jid, leases in self.leases.jobs.items():
-            times = known.get(self._functions.get(jid)) or every
+        ends = []
+        for leases in self.leases.jobs.values():
             for lease, count in collections.Counter(leases.values()).items():
+                times = known.get(lease.fun) or every
                 for seconds, some in self._ends(times, count, now - lease.since):
-                    heapq.heappush(frees, (now + seconds, some * lease.cost))
-        return self._play(known, every, frees, limit, now)
-
-    def _play(self, known, every, frees, limit, now):
-        shares = copy.deepcopy(self.queue.shares)
-        flows = {
-            key: collections.deque(jobs.values())
-            for key, jobs in self.queue.flows.items()
-        }
-        waits = {job.seq: [job.count, job.moved] for job in self.queue}
-        free, then, ret = limit - self.leases.occupied, now, {}
-        patience = salt.job_criteria.WAVE_SECONDS
-        for _ in range(MOST):
-            if not flows:
-                break
-            top = max(priority for priority, _ in flows)
-            key = min(
-                (key for key in flows if key[0] == top),
-                key=lambda key: self.queue.served(flows[key][0], then, shares),
-            )
-            job = flows[key][0]
-            count, moved = waits[job.seq]
-            least = 1 if then - moved >= patience else min(count, limit // 4)
-            wave = min(count, int(free // job.cost))
-            if wave < max(1, least):
-                if not frees:
-                    break
-                when, slots = heapq.heappop(frees)
-                if wave and moved + patience < when:
-                    # it does not wait for more any longer
-                    heapq.heappush(frees, (when, slots))
-                    when, slots = moved + patience, 0
-                then, free = max(then, when), free + slots
-                continue
-            ret.setdefault(job.seq, then - now)
-            free -= wave * job.cost
-            shares.add(job.flow, wave * job.cost, then)
-            waits[job.seq] = [count - wave, then]
-            times = known.get(" ".join(job.functions)) or every
-            for seconds, some in self._ends(times, wave, 0):
-                heapq.heappush(frees, (then + seconds, some * job.cost))
-            if wave == count:
-                flows[key].popleft()
-                if not flows[key]:
-                    del flows[key]
+                    ends.append((now + seconds, some * lease.cost))
+        heapq.heapify(ends)
+        free, then, ret, left = limit - self.leases.occupied, now, {}, MOST
+        for job in self.queue.order_of_turns(now):
+            count, moved, times = job.count, job.moved, known.get(job.name) or every
+            while count and left > 0:
+                wave = min(count, int(free // job.cost))
+                if wave < min(count, limit // 4) or not wave:
+                    patient = max(then, moved + salt.job_criteria.WAVE_SECONDS)
+                    left -= 1
+                    if ends and not (wave and ends[0][0] > patient):
+                        when, slots = heapq.heappop(ends)
+                        then, free = max(then, when), free + slots
+                        continue
+                    if not wave:
+                        return ret
+                    then = patient
+                ret.setdefault(job.seq, then - now)
+                count, moved, free = count - wave, then, free - wave * job.cost
+                for seconds, some in self._ends(times, wave, 0):
+                    heapq.heappush(ends, (then + seconds, some * job.cost))
+                    left -= 1
         return ret
 
 
 class Report:
-    """:param dict section: the settings
-    :param Queue queue: what waits
-    :param Store store: what has ended
-    :param callable clock: returns seconds
-    """
+    """What the queue and the store say, in words and figures."""
 
     def __init__(self, section, queue, store, clock):
         self.section = section
@@ -166,26 +133,13 @@ class Report:
         self.estimate = Estimate(queue)
         # (when, {number of a job: in how many seconds it starts})
         self._estimated = float("-inf"), {}
+        #: what has become of jobs
+        self.counters = collections.Counter()
+        self._gauges = {}
         self._results = self._waits = self._unavailable = None
 
-    # To callers
-
-    def state(self, job):
-        """
-        Return what to add to the answer to a publish request; nothing, if the job went
-        out to all of its minions.
-        """
-        if not job.count and not job.left_out:
-            return {}
-        ret = self.progress(job)
-        ret["state"] = "queued" if job.count else "dispatched"
-        ret["ticket"] = job.ticket
-        if job.left_out:
-            ret["excluded"] = job.left_out
-        return ret
-
     def progress(self, job):
-        """Return how far a job is."""
+        """Return how far a job is, for its caller."""
         ret = {
             "publication": job.seq,
             "waiting": job.count,
@@ -197,9 +151,7 @@ class Report:
         return ret
 
     def reason(self, job):
-        """Return why a job waits: what stops the whole queue, what the criteria module
-        says, or that it is not its turn yet.
-        """
+        """Return why a job waits."""
         if self.queue.rules.paused_until is not None:
             until = date(self.queue.rules.paused_until)
             return "the queue is paused" + (f" until {until}" if until else "")
@@ -211,10 +163,8 @@ class Report:
             return "the master could not publish a moment ago"
         return "other jobs are before it"
 
-    # To people
-
     def status(self, now):
-        """Return the figures of the job handler and of its criteria module."""
+        """Return the figures for ``salt-run job_handler.status``."""
         queue, leases, rules = self.queue, self.queue.leases, self.queue.rules
         until = rules.paused_until
         return {
@@ -222,34 +172,29 @@ class Report:
             "pid": os.getpid(),
             "running_since": self.started,
             "queued": len(queue),
-            "queued_bytes": queue.bytes,
+            "queued_bytes": sum(job.size for job in queue),
             "max_queue_size": self.section["max_queue_size"],
             "oldest": self._oldest(now),
             "paused": until is not None,
             # JSON has no infinity
             "paused_until": None if until == float("inf") else until,
-            # but that of all jobs
             "pauses": [rule.settings for rule in rules.rules if rule.given],
             "held": queue.held_until is not None,
             "failing": queue.failing,
-            **{name: queue.counters[name] for name in _COUNTED},
+            **{name: self.counters[name] for name in _COUNTED},
             "capacity": {
                 "used": leases.occupied,
                 "leases": len(leases),
                 **queue.criteria.stats(now),
             },
             "silent_minions": len(leases.silent),
-            "checking_minions": leases.checking,
         }
 
     def _oldest(self, now):
         return now - min((job.queued for job in self.queue), default=now)
 
     def jobs(self, now, limit=None, jid=None):
-        """
-        Return the jobs that wait, in their order, those of the highest priority first;
-        with a job id only those that have it.
-        """
+        """Return the jobs that wait, or those with a job id, in their order."""
         if jid is not None and not self.queue.of_jid(jid):
             # batches ask often, and mostly for jobs that run
             return []
@@ -267,23 +212,24 @@ class Report:
             return {}
         if not 0 <= now - self._estimated[0] < 1:
             limit = self.queue.criteria.stats(now).get("limit")
-            self._estimated = now, self.estimate.starts(limit, now)
+            starts = self.estimate.starts(limit, now)
+            # from the end: it may take long
+            self._estimated = self.clock(), starts
         return self._estimated[1]
 
     def _line(self, job, now, place, starts):
-        return {
+        ret = {
+            **self.progress(job),
             "jid": job.jid,
             "fun": job.fun,
             "user": job.user,
             "priority": job.priority,
             "position": place,
-            "waiting": job.count,
-            "sent": job.sent,
-            "waited": round(now - job.queued, 1),
             "starts_in": None if starts is None else round(starts, 1),
             "gives_up_in": round(job.deadline - now, 1),
-            "reason": self.reason(job),
         }
+        del ret["publication"]
+        return ret
 
     def show(self, jid, now):
         """Return what is known of a job."""
@@ -308,10 +254,8 @@ class Report:
             for jid, user, state, reason, at in self.store.history(limit or 10**9)
         ]
 
-    # Metrics. Nothing is labelled by minion, job id or user
-
     def register(self, opts):
-        """Set the instruments up."""
+        """Set the metrics up. Nothing is labelled by minion, job id or user."""
         section = opts.get("metrics") or {}
         if (section.get("exporter") or "").lower() == "prometheus":
             # another process has the port of the master
@@ -334,53 +278,39 @@ class Report:
             "salt.job_handler.unavailable",
             description="Publish requests that the job handler did not answer.",
         )
-        for name, value, description in (
-            ("depth", lambda now: len(self.queue), "Jobs that wait."),
-            (
-                "oldest",
-                self._oldest,
-                "Seconds that the oldest has waited.",
-            ),
-            ("used", lambda now: self.queue.leases.occupied, "Slots in use."),
-            ("limit", lambda now: self._stats(now)["limit"], "The master's limit."),
-            (
-                "full_minions",
-                lambda now: self._stats(now)["full_minions"],
-                "Minions at their own limit.",
-            ),
-        ):
+        for name, description in GAUGES.items():
             salt.utils.metrics.observable_gauge(
                 f"salt.job_handler.{name}",
-                functools.partial(self._observe, value),
+                functools.partial(self._observe, name),
                 description=description,
             )
 
-    def _stats(self, now):
-        # the criteria module may be another one by then
-        return {"limit": None, "full_minions": None, **self.queue.criteria.stats(now)}
+    def observe(self):
+        """Note what the gauges show, as another thread reads them."""
+        now, queue = self.clock(), self.queue
+        self._gauges = {
+            "depth": len(queue),
+            "oldest": self._oldest(now),
+            "used": queue.leases.occupied,
+            **queue.criteria.stats(now),
+        }
 
-    def _observe(self, value, _options):
+    def _observe(self, name, _options):
         # pylint: disable=import-outside-toplevel
         from opentelemetry.metrics import Observation
 
-        number = value(self.clock())
+        number = self._gauges.get(name)
         return [] if number is None else [Observation(number)]
 
     def count_unavailable(self, mode):
-        """
-        Count a publish request that went unanswered: only one process has the port of an
-        exporter.
-
-        :param str mode: the value of ``fail_mode``
-        """
+        """Count a publish request without an answer: workers have no exporter."""
         if self._unavailable is not None:
             self._unavailable.add(1, attributes={"result": mode})
 
     def count(self, result, job, now):
-        """Count a job that leaves the queue.
-
-        :param str result: ``dispatched``, or why it is not published
-        """
+        """Count a job that was dispatched, or why it was not."""
+        kept = result in ("dispatched", "cancelled")
+        self.counters[result if kept else "discarded"] += 1
         if self._results is not None:
             self._results.add(1, attributes={"result": result})
             self._waits.record((now - job.queued) * 1000)

@@ -13,14 +13,9 @@ A job is a row with a state:
 ``discarded`` it waited for too long, its caller has ended, or a rule rejects it
 ============= =================================================================
 
-Each change is one transaction. A wave is a row before it is published, and is marked as
-sent some seconds later. After a restart, waves that may not have been sent are published
-again under the same job id, which minions recognise. Leases are not stored: a minion has
-one if a wave went out to it and it is not in ``ended``.
-
-The database is SQLite in WAL mode with ``synchronous = NORMAL``: ``kill -9`` loses
-nothing, and a power cut at most the last moments. PostgreSQL knows all statements as well,
-see :mod:`salt.job_handler.postgres`.
+A wave is a row before it is published, and is marked as sent some seconds later. A minion
+has a lease if a wave went out to it and it is not in ``ended``. SQLite is in WAL mode with
+``synchronous = NORMAL``: ``kill -9`` loses nothing, and a power cut the last moments.
 """
 
 import contextlib
@@ -100,6 +95,18 @@ MIGRATIONS = (
     """,
     # a new form of the values "pauses" and "leader", which earlier versions can't read
     "DELETE FROM meta WHERE name = 'leader'",
+    # what administrators said of jobs was in the value "pauses", see Dispatcher.recover
+    """
+    CREATE TABLE orders (
+        id {number},
+        jid TEXT NOT NULL UNIQUE,
+        priority INTEGER,
+        held BOOLEAN,
+        cancelled BOOLEAN
+    );
+    DROP INDEX jobs_waiting;
+    CREATE INDEX jobs_state ON jobs (state, owner, size)
+    """,
 )
 
 _TYPES = {"bytes": "BLOB", "number": "INTEGER PRIMARY KEY AUTOINCREMENT"}
@@ -119,6 +126,9 @@ NEW_SECONDS = 600
 #: So many jobs that were cancelled or discarded are kept for people to look at.
 HISTORY = 1000
 
+#: So many orders of administrators are kept for later parts of batches.
+ORDERS = 1000
+
 #: The share of the queue that only root may use, and the share that one user may.
 ROOT_SHARE = 0.1
 USER_SHARE = 0.5
@@ -137,19 +147,13 @@ class StoreError(salt.exceptions.SaltException):
 
 
 def is_damage(exc):
-    """
-    Return whether the database is damaged. SQLite's module has classes of their own for
-    all else that may be wrong, such as a value that can't be stored.
-    """
+    """Return whether the database is damaged. SQLite's module has own classes for all else."""
     # pylint: disable-next=unidiomatic-typecheck
     return isinstance(exc, DamageError) or type(exc) is sqlite3.DatabaseError
 
 
 def is_busy(exc):
-    """
-    Return whether the database may be there again in a moment: somebody else holds it, or
-    PostgreSQL does not answer. Otherwise it can't be written, as if its disk is full.
-    """
+    """Return whether the database may be there again in a moment."""
     if isinstance(exc, sqlite3.OperationalError):
         return "locked" in str(exc)
     return isinstance(exc, _POSTGRES) and not str(exc.pgcode).startswith("53")
@@ -179,16 +183,8 @@ def folder(opts):
     return ret
 
 
-def exists(opts):
-    """Return whether there is a database."""
-    return os.path.exists(os.path.join(folder(opts), NAME))
-
-
 def _private(path, folder):
-    """
-    Make a folder, or a file, for the user of this process alone: it holds the arguments of
-    jobs.
-    """
+    """Make a folder, or a file, for the user of this process alone."""
     try:
         if folder:
             os.makedirs(path, mode=0o700, exist_ok=True)
@@ -207,12 +203,7 @@ def _private(path, folder):
 
 
 class Clock:
-    """
-    Seconds that go on at the same pace in all processes of the master, whatever happens
-    to the time of day. They begin with the time of day when the machine is started.
-
-    :param Store store: remembers what time it is
-    """
+    """Seconds that go on at the same pace in all processes, over restarts as well."""
 
     def __init__(self, store):
         self.store = store
@@ -302,7 +293,6 @@ class Store:
         return self.db.execute("PRAGMA user_version").fetchone()[0]
 
     def _insert(self, statement, values):
-        """Insert a row, and return its number."""
         return self.db.execute(statement, values).lastrowid
 
     def close(self):
@@ -311,9 +301,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self):
-        """Keep all that is written here, or nothing, as a part of what is being written
-        already. There is one writer at a time.
-        """
+        """Keep all that is written here, or nothing."""
         if self.db.in_transaction:
             yield
             return
@@ -378,13 +366,9 @@ class Store:
     # What workers of the master do
 
     def reserve(self, key, user, privileged, size, most, most_bytes):
-        """
-        Get a place for a job that has no job id yet, all in one transaction.
+        """Get a place for a job, in one transaction.
 
         :param str key: names the publish request, or None
-        :param bool privileged: whether the share for root is for this user
-        :param int size: how many bytes the job takes. ``most`` jobs may wait, and take
-            ``most_bytes`` together
         :return: ``(seq, None, None)`` for a new job, ``(seq, state, jid)`` if the
             request is known, or ``(None, sentence, None)`` if there is no place
         """
@@ -404,12 +388,11 @@ class Store:
         return seq, None, None
 
     def _full(self, user, privileged, size, most, most_bytes):
-        """Return why there is no place for a job, or None."""
         count, taken, mine, my_bytes = self.db.execute(
             "SELECT count(*), CAST(coalesce(sum(size), 0) AS BIGINT),"
             " coalesce(sum(CASE WHEN owner = ? THEN 1 END), 0),"
             " CAST(coalesce(sum(CASE WHEN owner = ? THEN size END), 0) AS BIGINT)"
-            " FROM jobs WHERE state = 'queued'",
+            " FROM jobs WHERE state IN ('new', 'queued')",
             (user, user),
         ).fetchone()
         jobs = f"The master has {count} jobs waiting, and takes"
@@ -430,12 +413,7 @@ class Store:
         return None
 
     def complete(self, seq, jid, load, ids, info):
-        """
-        Hand a job over: from here on the job handler has it.
-
-        :param dict load: what the minions with the sorted ``ids`` get
-        :param dict info: what the queue wants to know of it
-        """
+        """Hand a job over. The minions with the sorted ``ids`` get the load."""
         body = pack(load)
         with self.writing():
             row = self._row("state", seq)
@@ -456,11 +434,7 @@ class Store:
         self.db.execute("DELETE FROM jobs WHERE seq = ? AND state = 'new'", (seq,))
 
     def take_back(self, seq, state, reason=None):
-        """
-        Take a job that nothing was published of from the job handler, which has
-        stopped, and return whether it was still there. The state is ``direct`` or
-        ``discarded``.
-        """
+        """Take a job, unless a wave of it was written, from the job handler; return whether."""
         with self.writing():
             done = self.db.execute(
                 # the caller reads that nothing was sent, and may try again
@@ -481,15 +455,38 @@ class Store:
 
     def jobs(self, state, seq=None):
         """
-        Return ``(seq, jid, user, size, at, count, waves, info)`` of the jobs in a
+        Return ``(seq, jid, user, size, at, count, waves, info, order)`` of the jobs in a
         state, or of the one with a number.
         """
         rows = self.db.execute(
-            "SELECT seq, jid, owner, size, at, count, waves, info FROM jobs"
+            "SELECT seq, jid, owner, size, at, count, waves, info, priority, held,"
+            " cancelled FROM jobs LEFT JOIN orders USING (jid)"
             f" WHERE state = ? {'' if seq is None else 'AND seq = ?'} ORDER BY seq",
             (state,) if seq is None else (state, seq),
         ).fetchall()
-        return [(*row[:-1], unpack(row[-1])) for row in rows]
+        return [(*row[:7], unpack(row[7]), row[8:]) for row in rows]
+
+    def order(self, jid, priority=None, held=None, cancelled=None):
+        """
+        Keep an order for a job and later parts of a batch; None leaves what there is.
+        """
+        with self.writing():
+            row = self.db.execute(
+                "SELECT priority, held, cancelled FROM orders WHERE jid = ?", (jid,)
+            ).fetchone()
+            order = [
+                old if new is None else new
+                for old, new in zip(
+                    row or (None, None, None), (priority, held, cancelled)
+                )
+            ]
+            # what was said last is forgotten last
+            self.db.execute("DELETE FROM orders WHERE jid = ?", (jid,))
+            self.db.execute(
+                "INSERT INTO orders (jid, priority, held, cancelled)"
+                " VALUES (?, ?, ?, ?)",
+                (jid, *order),
+            )
 
     def _row(self, columns, seq):
         return self.db.execute(
@@ -497,9 +494,7 @@ class Store:
         ).fetchone()
 
     def load_of(self, seq):
-        """Return what the minions of a job get, or None if the job has ended. It may be
-        large, so it is not kept.
-        """
+        """Return what the minions of a job get, or None if it has ended."""
         row = self._row("load", seq)
         return unpack(row[0]) if row and row[0] is not None else None
 
@@ -512,8 +507,7 @@ class Store:
 
     def _set_ids(self, seq, ids, waves):
         """
-        Let a job of which so many waves went out wait for these minions, and return how
-        many bytes their ids take.
+        Let a job wait for these minions, and return how many bytes their ids take.
         """
         packed = pack(ids)
         digest = hashlib.blake2b(packed, digest_size=16).digest()
@@ -530,24 +524,23 @@ class Store:
     def wave(self, job, minions, excluded, rest, whole, state="queued"):
         """Write down that a wave is about to be published, and who is left out.
 
-        :param rest: the minions of the job that still wait
         :param bool whole: whether it goes out with the target of the job
         :param str state: of the job; with ``direct`` a worker has published the wave
-        :return: the number of the wave, or None if ``minions`` is empty
+        :return: the number of the wave, and the load; Nones if ``minions`` is empty
         :raises TakenError: if a worker has taken the job back
         """
-        number = None
+        number = load = None
         with self.writing():
             row = self._row("state", job.seq)
             if row is None or row[0] != state:
                 raise TakenError(f"job {job.jid} was published by a worker")
             self._leave_out(job.jid, excluded)
             if minions:
-                sent, packed = state == "direct", pack(minions)
+                packed, load = pack(minions), self.load_of(job.seq)
                 number = self._insert(
                     "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (job.seq, job.jid, job.cost, self.clock(), sent, whole, packed),
+                    " VALUES (?, ?, ?, ?, FALSE, ?, ?)",
+                    (job.seq, job.jid, job.cost, self.clock(), whole, packed),
                 )
             if rest:
                 self._set_ids(job.seq, rest, job.waves + 1)
@@ -557,7 +550,7 @@ class Store:
                     " WHERE seq = ?",
                     (job.waves + 1, job.seq),
                 )
-        return number
+        return number, load
 
     def _leave_out(self, jid, reasons):
         if reasons:
@@ -568,8 +561,7 @@ class Store:
 
     def progress(self, sent, ended, done):
         """
-        Write down which waves were published, which leases have ended, as ``(job id,
-        minion)``, and of which jobs nothing is out any more.
+        Write down which waves were sent, ``(jid, minion)`` ended, and jobs are done.
         """
         jids = [(jid,) for jid in done]
         with self.writing():
@@ -587,11 +579,15 @@ class Store:
             ):
                 self.db.executemany(statement, rows)
 
+    def jids_out(self):
+        """Return the ids of all jobs that run, or of which waves went out."""
+        rows = self.db.execute(
+            "SELECT jid FROM waves UNION SELECT jid FROM jobs WHERE state = 'running'"
+        )
+        return {jid for (jid,) in rows}
+
     def failed(self, wave, seq, minions, waves):
-        """
-        A wave could not be published: the job, of which so many waves went out, waits
-        again for these minions.
-        """
+        """A wave could not be published: the job waits again for these minions."""
         with self.writing():
             self.db.execute("DELETE FROM waves WHERE id = ?", (wave,))
             self._set_ids(seq, minions, waves)
@@ -619,7 +615,6 @@ class Store:
     def finish(self, seq, jid, state, reason, left_out):
         """End a job, or the rest of one, that waits.
 
-        :param dict left_out: the minions that do not get it, each with the reason
         :raises TakenError: if a worker has taken the job back
         """
         with self.writing():
@@ -633,6 +628,7 @@ class Store:
             )
             if not done.rowcount:
                 raise TakenError(f"job {jid} was published by a worker")
+        return True
 
     def left_out(self, jid):
         """Return the minions that did not get a job, each with the reason."""
@@ -649,10 +645,7 @@ class Store:
         return [owner for (owner,) in rows]
 
     def history(self, limit):
-        """
-        Return ``(jid, user, state, reason, when)`` of the jobs that were cancelled or
-        discarded, the latest first.
-        """
+        """Return ``(jid, user, state, reason, when)`` of jobs that did not go out, latest first."""
         return self.db.execute(
             "SELECT jid, owner, state, reason, at FROM jobs"
             " WHERE state IN ('cancelled', 'discarded') ORDER BY at DESC, seq DESC"
@@ -662,86 +655,73 @@ class Store:
 
     def clean(self, keep):
         """
-        Forget what nobody needs. For ``keep`` seconds it is known who was left out,
-        with 0 for ever.
+        Forget what nobody needs; who was left out after ``keep`` seconds, or never (0).
         """
-        now = self.clock()
+        now, gone = self.clock(), "state IN ('cancelled', 'discarded')"
         with self.writing():
-            if keep:
-                self.db.execute("DELETE FROM left_out WHERE at < ?", (now - keep,))
-            self.db.execute(
-                "DELETE FROM jobs WHERE state = 'new' AND at < ?", (now - NEW_SECONDS,)
-            )
-            self.db.execute(
-                "DELETE FROM jobs WHERE state IN ('done', 'cancelled', 'discarded')"
-                " AND at < ? AND seq NOT IN (SELECT seq FROM jobs"
-                " WHERE state IN ('cancelled', 'discarded')"
-                " ORDER BY at DESC LIMIT ?)",
-                (now - KEY_SECONDS, HISTORY),
-            )
-            self.db.execute(
-                "UPDATE jobs SET load = NULL WHERE state IN ('cancelled', 'discarded')"
-                " AND load IS NOT NULL"
-                " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)"
-            )
-            self.db.execute(
-                "DELETE FROM targets WHERE digest NOT IN"
-                " (SELECT digest FROM jobs WHERE digest IS NOT NULL)"
-            )
+            for statement, *values in (
+                ("DELETE FROM left_out WHERE at < ?", now - (keep or float("inf"))),
+                ("DELETE FROM jobs WHERE state = 'new' AND at < ?", now - NEW_SECONDS),
+                (
+                    f"DELETE FROM jobs WHERE (state = 'done' OR {gone}) AND at < ? AND seq"
+                    f" NOT IN (SELECT seq FROM jobs WHERE {gone} ORDER BY at DESC LIMIT ?)",
+                    now - KEY_SECONDS,
+                    HISTORY,
+                ),
+                (
+                    f"UPDATE jobs SET load = NULL WHERE {gone} AND load IS NOT NULL"
+                    " AND seq NOT IN (SELECT seq FROM waves WHERE NOT sent)",
+                ),
+                (
+                    "DELETE FROM orders WHERE jid NOT IN"
+                    " (SELECT jid FROM jobs WHERE state = 'queued') AND id NOT IN"
+                    " (SELECT id FROM orders ORDER BY id DESC LIMIT ?)",
+                    ORDERS,
+                ),
+                (
+                    "DELETE FROM targets WHERE digest NOT IN"
+                    " (SELECT digest FROM jobs WHERE digest IS NOT NULL)",
+                ),
+            ):
+                self.db.execute(statement, values)
         self._shrink()
 
     def _shrink(self):
-        """Give space back to the disk."""
         # execute() would end after the first page
         self.db.executescript("PRAGMA incremental_vacuum(1000)")
 
     def end_all(self, reason):
-        """
-        End all jobs, as the job handler is turned off: they are not published, not even
-        if it is turned on again.
-        """
+        """End all jobs for good, as the job handler is turned off."""
         for seq, jid, *_ in self.jobs("queued"):
             ids = self.ids_of(seq)
             log.warning("Job %s is not published to %d minions", jid, len(ids))
             self.finish(seq, jid, "discarded", reason, dict.fromkeys(ids, reason))
         with self.writing():
-            self.db.execute("DELETE FROM waves")
-            self.db.execute("DELETE FROM ended")
-            self.db.execute(
+            for statement in (
+                "DELETE FROM waves",
+                "DELETE FROM ended",
+                "DELETE FROM orders",
+                "DELETE FROM meta WHERE name IN ('pauses', 'kept')",
                 "UPDATE jobs SET state = 'done', load = NULL, digest = NULL"
-                " WHERE state IN ('new', 'running', 'direct')"
-            )
-            self.db.execute("DELETE FROM meta WHERE name IN ('pauses', 'kept')")
+                " WHERE state IN ('new', 'running', 'direct')",
+            ):
+                self.db.execute(statement)
 
 
-def turned_off(opts, reason):
-    """End what waits in the queue of a job handler that is turned off now."""
-    if not exists(opts):
-        return
+def when_off(opts, name, *args):
+    """Call a method of the store, if there is one, while the job handler is off."""
+    if not os.path.exists(os.path.join(folder(opts), NAME)):
+        return None
     try:
         with contextlib.closing(Store(opts)) as store:
-            store.end_all(reason)
+            return getattr(store, name)(*args)
     except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
-        log.error("What waited in the job handler's queue was not ended: %s", exc)
-
-
-def left_out(opts, jid):
-    """Return who did not get a job when the job handler was on, each with the reason."""
-    if not exists(opts):
-        return {}
-    try:
-        with contextlib.closing(Store(opts)) as store:
-            return store.left_out(jid)
-    except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
-        log.info("It can't be read who was left out of job %s: %s", jid, exc)
-        return {}
+        log.error("The job handler's queue can't be used: %s", exc)
+        return None
 
 
 def set_aside(opts, damage):
-    """
-    Put a damaged database aside, and copy what can be read of it into a new one. At most
-    one is kept: it holds the arguments of jobs.
-    """
+    """Put a damaged database aside, and copy what can be read into a new one."""
     path = os.path.join(folder(opts), NAME)
     aside = f"{path}.damaged"
     for suffix in ("", "-wal", "-shm"):
@@ -757,7 +737,7 @@ def set_aside(opts, damage):
     )
     with contextlib.closing(Store(opts)) as store:
         with contextlib.closing(sqlite3.connect(aside)) as old:
-            for table in ("targets", "jobs", "waves", "ended", "left_out", "meta"):
+            for table in "targets jobs waves ended left_out meta orders".split():
                 _copy(old, store.db, table, lost)
         lost.update(jid for (jid,) in store.db.execute(f"SELECT jid {unknown}"))
         store.db.execute(f"DELETE {unknown}")
@@ -772,8 +752,7 @@ def set_aside(opts, damage):
 
 def _copy(old, new, table, lost):
     """
-    Copy the rows of a table that can be read, and that make sense. Add what is lost to a
-    set: the ids of jobs, and the table if its rows have none.
+    Copy the rows that make sense. Add to a set what is lost: job ids, or the table.
     """
     for order in ("ASC", "DESC"):
         key = {"targets": "digest", "meta": "name", "ended": "jid"}.get(table, "rowid")

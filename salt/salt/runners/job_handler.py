@@ -48,20 +48,16 @@ def _user():
 
 def _sees_all():
     # what salt-run does itself, without eauth, needs root or the master's user anyway
-    names = {"root", __opts__["user"]}
-    # the reactor and orchestrations have these, unless a user may have them
-    accounts = (__opts__.get("external_auth") or {}).values()
-    given = [user for users in accounts for user in users]
-    names.update(
-        name
-        for name in ("Reactor", "UNKNOWN")
-        if not any(fnmatch.fnmatchcase(name, str(user)) for user in given)
-    )
+    if __opts__.get("__cli") == "salt-run":
+        return True
     operators = (__opts__.get("rate_limiting") or {}).get("operators") or ()
-    return (
-        __opts__.get("__cli") == "salt-run"
-        or _user() in names
-        or any(fnmatch.fnmatchcase(str(_user()), glob) for glob in operators)
+    if any(fnmatch.fnmatchcase(str(_user()), glob) for glob in operators):
+        return True
+    # the last two are the reactor and orchestrations, unless a user may have such a name
+    accounts = (__opts__.get("external_auth") or {}).values()
+    given = [str(user) for users in accounts for user in users]
+    return _user() in ("root", __opts__["user"], "Reactor", "UNKNOWN") and not any(
+        fnmatch.fnmatchcase(_user(), user) for user in given
     )
 
 

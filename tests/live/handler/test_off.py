@@ -172,4 +172,4 @@ def test_no_call(both: tuple[Seen, Seen]) -> None:
     """
     stock, patched = both
     assert stock.calls == set()
-    assert patched.calls == {"store.exists", "store.folder", "store.turned_off"}
+    assert patched.calls == {"store.folder", "store.when_off"}

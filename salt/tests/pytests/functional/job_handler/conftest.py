@@ -175,6 +175,7 @@ class Setup:
         """
         self.clock.now += seconds
         await self.handler.tick()
+        await self.handler.dispatcher.pump()
 
     async def land(self):
         """

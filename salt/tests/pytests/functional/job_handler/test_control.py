@@ -5,6 +5,7 @@ What administrators see, and say.
 import asyncio
 import os
 import socket
+import sqlite3
 import stat
 
 import pytest
@@ -40,10 +41,11 @@ async def queue(setup):
     """
     Start a job handler with one job that is out, and two that wait.
     """
-    await setup.start()
+    handler = await setup.start()
     await setup.publish("1", MINIONS[:10])
     await setup.publish("2", ["m20", "m21"])
     await setup.publish("3", ["m22"], fun="pkg.install", user="bob")
+    return handler
 
 
 def test_what_waits(setup):
@@ -317,6 +319,106 @@ def test_settings_are_read_again(setup):
     assert section["exempt"] == ["pkg.*"]
 
 
+def test_settings_that_are_read_again_hold_for_jobs_that_wait(setup):
+    """
+    For how long they may wait, and their priority.
+    """
+    setup.config(max_master_jobs=10, max_queue_age=100)
+    more = {"criteria": "capacity", "max_master_jobs": 10, "max_queue_age": 1000}
+    more["rules"] = [{"user": "bob", "action": "queue", "priority": 5}]
+
+    async def run():
+        await queue(setup)
+        new = {**setup.opts, "rate_limiting": more}
+        with patch("salt.config.master_config", return_value=new):
+            await ask(setup, "reload")
+        for _ in range(10):
+            await setup.tick(50)
+            for minion in MINIONS[:10]:
+                setup.handler.leases.renew("1", minion, setup.clock.now)
+        waiting = await ask(setup, "list_")
+        await setup.tick(600)
+        return waiting, setup.bus.data("2", "discarded")
+
+    waiting, ends = asyncio.run(run())
+    assert [(job["jid"], job["priority"]) for job in waiting] == [("3", 5), ("2", 0)]
+    assert [data["reason"] for data in ends] == ["age"]
+
+
+@pytest.mark.parametrize("name", ["pause", "hold", "cancel", "reload"])
+def test_what_can_not_be_written_down_does_not_hold(setup, name):
+    """
+    Its caller reads an error.
+    """
+    full = sqlite3.OperationalError("database or disk is full")
+    other = {**setup.opts, "rate_limiting": {"criteria": "capacity", "fair": False}}
+
+    async def run():
+        handler = await queue(setup)
+        args = ["2"] if name in ("hold", "cancel") else []
+        with patch("salt.config.master_config", return_value=other):
+            with patch.object(handler.store, "writing", side_effect=full):
+                with pytest.raises(salt.exceptions.CommandExecutionError):
+                    await ask(setup, name, *args)
+        jobs = await ask(setup, "list_")
+        return handler.queue.rules.paused_until, jobs, handler.section["fair"]
+
+    setup.config(max_master_jobs=10, fair=True)
+    paused, jobs, fair = asyncio.run(run())
+    assert (paused, fair) == (None, True)
+    assert [job["jid"] for job in jobs] == ["2", "3"]
+    assert not any("administrator" in job["reason"] for job in jobs)
+
+
+def test_minions_of_a_target_that_were_looked_up_before(setup):
+    """
+    What was found before a rule was added says nothing of its target.
+    """
+
+    async def run():
+        handler = await setup.start()
+        rules = handler.queue.rules
+        rules.set([{"target": "old*", "action": "queue"}])
+        rules.pause({"target": "web*"})
+        rules.learn({"old*": frozenset(["old1"]), "web*": frozenset(["web1"])})
+        rules.learn({"old*": frozenset(["old2"])})
+        return [sorted(rule.minions) for rule in rules.rules]
+
+    assert asyncio.run(run()) == [["web1"], ["old2"]]
+
+
+def test_metrics_that_another_thread_reads(setup):
+    """
+    It does not walk through what changes meanwhile.
+    """
+    pytest.importorskip("opentelemetry.metrics")
+    gauges = {}
+
+    def gauge(name, callback, description):
+        gauges[name.rpartition(".")[2]] = callback
+
+    class Changing(dict):
+        def items(self):
+            raise RuntimeError("dictionary changed size during iteration")
+
+    async def run():
+        with patch("salt.utils.metrics.observable_gauge", gauge):
+            handler = await queue(setup)
+        observe = getattr(handler.report, "observe", lambda: None)
+        observe()
+        handler.leases.slots = Changing(handler.leases.slots)
+        return {name: callback(None) for name, callback in gauges.items()}
+
+    seen = asyncio.run(run())
+    assert {name: [one.value for one in found] for name, found in seen.items()} == {
+        "depth": [2],
+        "oldest": [0],
+        "used": [10],
+        "limit": [10],
+        "full_minions": [0],
+    }
+
+
 def test_runner_jobs(setup):
     """
     ``list_job`` and ``lookup_jid`` know what waits, and who was left out.
@@ -368,16 +470,14 @@ def test_rubbish_on_the_socket(setup, sent):
 
 def test_heartbeat(master_opts, tmp_path, monkeypatch):
     """
-    It goes by a clock that does not jump, and a link in its place gives way.
+    It goes by a clock that does not jump.
     """
     master_opts["sock_dir"] = str(tmp_path)
     assert not salt.job_handler.control.alive(master_opts)
-    target = tmp_path / "target"
-    target.write_text("untouched")
-    (tmp_path / "job_handler.alive").symlink_to(target)
+    (tmp_path / "job_handler.ipc").touch()
+    assert not salt.job_handler.control.alive(master_opts)
     salt.job_handler.control.beat(master_opts)
     assert salt.job_handler.control.alive(master_opts)
-    assert target.read_text() == "untouched"
     monkeypatch.setattr("time.time", lambda: 0)
     assert salt.job_handler.control.alive(master_opts)
     now = __import__("time").monotonic()
@@ -408,9 +508,10 @@ def test_requests_that_make_no_sense(setup, request_):
         handler = await setup.start()
         with pytest.raises(salt.exceptions.SaltInvocationError):
             await handler.commands.handle(request_)
-        return handler.queue.orders, handler.store.get_meta("pauses")
+        rows = handler.store.db.execute("SELECT * FROM orders").fetchall()
+        return rows, handler.store.get_meta("pauses")
 
-    assert asyncio.run(run()) == ({}, None)
+    assert asyncio.run(run()) == ([], None)
 
 
 def test_rules_that_pause_have_a_limit(setup):

@@ -11,10 +11,11 @@ import pytest
 
 import salt.job_criteria
 import salt.job_handler.dispatch
+import salt.job_handler.queue
 import salt.payload
 import salt.utils.event
 from tests.pytests.functional.job_handler.conftest import MINIONS, request, sqlite_only
-from tests.support.mock import patch
+from tests.support.mock import MagicMock, patch
 
 
 async def _end(setup):
@@ -591,3 +592,107 @@ def test_job_whose_minions_are_not_known_any_more(setup):
     asyncio.run(run())
     assert setup.bus.jobs() == [("2", "*")]
     assert setup.states()["1"] == "discarded"
+
+
+def test_minions_that_return_before_the_publication_has_ended(setup):
+    """
+    A step comes in between, and the job ends all the same.
+    """
+
+    async def run():
+        handler = await setup.start()
+        publish = handler.bus.publish
+
+        async def slow(load, minions=None):
+            await publish(load, minions)
+            setup.returns("1", "m00")
+            await handler.dispatcher.tick()
+
+        with patch.object(handler.bus, "publish", slow):
+            await setup.publish("1", ["m00"])
+        await setup.land()
+        return setup.states()
+
+    assert asyncio.run(run()) == {"1": "done"}
+
+
+def test_job_for_nobody_ends(setup):
+    """
+    All of its minions were left out.
+    """
+
+    async def run():
+        await setup.start()
+        for jid in "123":
+            await setup.publish(jid, ["m00"])
+        await setup.tick()
+        return setup.states()["3"]
+
+    assert asyncio.run(run()) == "done"
+
+
+@pytest.mark.parametrize("what", ["tick", "request"])
+def test_many_jobs_that_can_go(setup, what, monkeypatch):
+    """
+    A step, and the answer to a worker, do not wait until all have gone.
+    """
+    monkeypatch.setattr(salt.job_handler.dispatch, "PATIENCE_SECONDS", 0.1)
+    setup.config()
+    stuck = asyncio.Event()
+
+    async def publish(load, minions=None):
+        await stuck.wait()
+
+    async def run():
+        handler = await setup.start()
+        monkeypatch.setattr(handler.bus, "publish", publish)
+        if what == "request":
+            answer = await asyncio.wait_for(setup.publish("1", ["m00"]), 10)
+            assert answer["load"]["jid"] == "1"
+        else:
+            handler.queue.hold(setup.clock.now, 1)
+            await setup.publish("1", ["m00"])
+            setup.clock.now += 2
+            await asyncio.wait_for(handler.tick(), 10)
+        stuck.set()
+        await setup.tick()
+        return setup.states()
+
+    assert asyncio.run(run()) == {"1": "running"}
+
+
+def test_place_of_a_job_that_could_not_be_published(setup):
+    """
+    It is still the first one.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 1)
+        for jid in "12":
+            await setup.publish(jid, MINIONS[:10])
+        setup.bus.broken = True
+        await setup.tick(2)
+        return [job.jid for job in handler.queue]
+
+    assert asyncio.run(run()) == ["1", "2"]
+
+
+def test_module_that_changes_the_minions_of_a_job(setup):
+    """
+    Those that it takes away still wait.
+    """
+
+    def decide(job, now):
+        job.minions.remove("m00")
+        return salt.job_criteria.publish(job.minions)
+
+    async def run():
+        handler = await setup.start()
+        module = MagicMock(wraps=handler.queue.criteria._criteria, decide=decide)
+        handler.queue.criteria = salt.job_handler.queue.Guarded(module)
+        await setup.publish("1", ["m00", "m01"])
+
+    asyncio.run(run())
+    # the second decision is about nobody, and fail_mode is open
+    assert setup.bus.jobs() == [("1", ["m01"]), ("1", ["m00"])]

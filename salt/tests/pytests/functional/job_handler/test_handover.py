@@ -68,7 +68,7 @@ def test_exempt_functions(setup, exempt, fun, passes):
 def test_full_queue(setup):
     """
     The request is refused with when to try again, and leaves nothing behind. Requests
-    under way do not count.
+    under way have a place as well.
     """
     setup.config(max_master_jobs=1, max_queue_size=2)
 
@@ -86,7 +86,7 @@ def test_full_queue(setup):
     assert refused["error"]["name"] == "JobQueueFullError"
     assert "2 jobs waiting" in refused["error"]["message"]
     assert refused["error"]["retry_after"] >= 1
-    assert not [one for one in under_way if one.answer]
+    assert [one.answer is None for one in under_way] == [True] + [False] * 4
     assert "4" not in setup.states()
 
 
@@ -619,7 +619,7 @@ def test_cancelled_job_that_can_not_be_taken_out(setup):
         for job in list(handler.queue):
             handler.queue.remove(job)
         setup.bus.events.clear()
-        handler.queue.order("1", None, None, True)
+        handler.dispatcher.order("1", None, None, True)
         full = sqlite3.OperationalError("database or disk is full")
         with patch("salt.job_handler.store.Store.finish", side_effect=full):
             await setup.tick()
@@ -726,3 +726,28 @@ def test_small_jobs_pass_many_that_are_held(setup):
 
     asyncio.run(run())
     assert ("small", "*") in setup.bus.jobs()
+
+
+@sqlite_only
+@pytest.mark.parametrize("name", ["take_back", "abandon"])
+def test_database_that_can_not_be_used_any_more(setup, name):
+    """
+    The caller of a job that was written down gets its job id, not a traceback.
+    """
+    newer = salt.job_handler.store.StoreError("a newer Salt has it")
+
+    async def run():
+        await setup.start()
+        handover = await setup.enter(minions=["m00"])
+        await setup.stop()
+        load = {"jid": "1", "fun": "f", "arg": [], "tgt": "*", "tgt_type": "glob"}
+        with patch(f"salt.job_handler.store.Store.{name}", side_effect=newer):
+            if name == "abandon":
+                return handover.abandon()
+            return await handover.submit(
+                {**load, "ret": "", "user": "root"}, ["m00"], []
+            )
+
+    answer = asyncio.run(run())
+    if name == "take_back":
+        assert answer["load"]["job_handler"]["state"] == "queued"

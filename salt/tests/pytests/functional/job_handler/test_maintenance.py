@@ -132,10 +132,10 @@ def test_steps_that_take_long(setup):
         await setup.publish("1", ["m00"])
         await setup.land()
 
-        async def pump():
+        async def tick():
             handler._ticked -= 3
 
-        with patch.object(handler.dispatcher, "pump", pump):
+        with patch.object(handler.dispatcher, "tick", tick):
             await setup.tick(1)
             await setup.tick(60)
         return [asked["tgt"] for asked in setup.bus.questions()]

@@ -178,17 +178,16 @@ def _answer_all(setup):
         setup.handler.maintenance.hear(tag.encode() + data)
 
 
-async def _pause_after_restart(setup):
+async def _pause_after_restart(setup, seconds):
     await setup.start()
     await setup.publish("1", ["m00"])
     await setup.stop()
     handler = await setup.start()
     handler.queue.rules.pause({})
-    for _ in range(40):
+    for _ in range(seconds // 5):
         await setup.tick(5)
         _answer_all(setup)
     assert len(setup.bus.jobs()) == 1
-    assert handler.leases.has("1", "m00")
     return handler
 
 
@@ -198,7 +197,8 @@ def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
     """
 
     async def run():
-        handler = await _pause_after_restart(setup)
+        handler = await _pause_after_restart(setup, 50)
+        assert handler.leases.has("1", "m00")
         handler.queue.rules.resume({})
         await setup.tick(1)
         assert setup.bus.jobs() == [("1", "*")] * 2
@@ -211,13 +211,31 @@ def test_wave_that_may_not_have_been_sent_outlasts_a_pause(setup):
     assert not asyncio.run(run())
 
 
+def test_wave_that_may_not_have_been_sent_is_too_old_after_a_pause(setup, caplog):
+    """
+    It was young when the job handler began. Its minions are asked whether they got it.
+    """
+
+    async def run():
+        handler = await _pause_after_restart(setup, 70)
+        handler.queue.rules.resume({})
+        for _ in range(40):
+            await setup.tick(5)
+            _answer_all(setup)
+        return setup.states()
+
+    assert asyncio.run(run()) == {"1": "done"}
+    assert setup.bus.jobs() == [("1", "*")]
+    assert "may not have been sent to m00" in caplog.text
+
+
 def test_wave_that_may_not_have_been_sent_is_cancelled(setup):
     """
     Its minions are asked whether they got it.
     """
 
     async def run():
-        handler = await _pause_after_restart(setup)
+        handler = await _pause_after_restart(setup, 50)
         await handler.dispatcher.cancel("1", None)
         for _ in range(40):
             await setup.tick(5)
@@ -474,7 +492,7 @@ def test_rest_of_a_damaged_database(setup, caplog):
     async def run():
         handler = await setup.start()
         handler.queue.rules.pause({"user": "bob"})
-        handler.dispatcher.keep_orders()
+        handler.dispatcher.order("third", 5)
         for name in ("first", "second"):
             await setup.publish(name, MINIONS[:6], request=request(name))
         await setup.publish("lost", MINIONS[:6])
@@ -686,15 +704,17 @@ def test_more_orders_than_are_remembered(setup):
         handler = await setup.start()
         handler.queue.hold(setup.clock.now, 1)
         await setup.publish("held", ["m00"])
-        handler.queue.order("held", None, True, None)
-        for number in range(salt.job_handler.queue.ORDERS):
-            handler.queue.order(str(number), 1, None, None)
-        handler.dispatcher.keep_orders()
+        handler.dispatcher.order("held", None, True, None)
+        for number in range(salt.job_handler.store.ORDERS + 5):
+            handler.dispatcher.order(str(number), 1, None, None)
+        handler.store.clean(0)
         await setup.stop()
-        await setup.start()
+        handler = await setup.start()
         await setup.tick(2)
+        (kept,) = handler.store.db.execute("SELECT count(*) FROM orders").fetchone()
+        return kept
 
-    asyncio.run(run())
+    assert asyncio.run(run()) == salt.job_handler.store.ORDERS + 1
     assert [job.held for job in setup.handler.queue] == [True]
     assert setup.bus.jobs() == []
 
@@ -728,29 +748,42 @@ def test_part_of_a_batch_that_was_cancelled_before_a_restart(setup, reached):
 
 
 @sqlite_only
-def test_earlier_version(setup, monkeypatch):
+@pytest.mark.parametrize("version", [1, 2])
+def test_earlier_version(setup, monkeypatch, version):
     """
     Its queue is taken over with its pause, and it does not take over a newer one.
     """
+    kept = {"until": 5000.0, "rules": [], "orders": [("1", (None, True))]}
+    if version == 2:
+        pause = {"action": "pause", "until": 5000.0}
+        kept = {"rules": [pause], "orders": [("1", (None, True, None))]}
 
     async def run():
         handler = await setup.start()
-        kept = {"until": 5000.0, "rules": [], "orders": [("1", (None, True))]}
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("0", ["m00"])
         handler.store.put_meta("pauses", kept)
-        handler.store.db.execute("PRAGMA user_version = 1")
-        await setup.stop()
-        salt.job_handler.handover._stores.clear()
-        handler = await setup.start()
+        for statement in (
+            "DROP TABLE orders",
+            "DROP INDEX jobs_state",
+            "CREATE INDEX jobs_waiting ON jobs (owner, size) WHERE state = 'queued'",
+            f"PRAGMA user_version = {version}",
+        ):
+            handler.store.db.execute(statement)
+        for _ in range(2):
+            await setup.stop()
+            salt.job_handler.handover._stores.clear()
+            handler = await setup.start()
         await setup.publish("2", ["m00"])
         await setup.publish("1", ["m00"])
         return [job.held for job in handler.queue]
 
-    assert asyncio.run(run()) == [False, True]
+    assert asyncio.run(run()) == [False, False, True]
     assert setup.bus.jobs() == []
     assert setup.handler.queue.rules.paused_until == 5000
     migrations = salt.job_handler.store.MIGRATIONS[:1]
     monkeypatch.setattr(salt.job_handler.store, "MIGRATIONS", migrations)
-    with pytest.raises(salt.job_handler.store.StoreError, match="has version 2"):
+    with pytest.raises(salt.job_handler.store.StoreError, match="has version 3"):
         salt.job_handler.store.Store(setup.opts)
 
 
@@ -765,3 +798,26 @@ def test_files_that_can_not_be_made(setup, error):
         with pytest.raises(salt.job_handler.store.StoreError) as raised:
             salt.job_handler.store.Store(setup.opts)
     assert os.strerror(error) in str(raised.value)
+
+
+@sqlite_only
+@pytest.mark.parametrize("seconds, sent", [(5, [("1", "*")]), (65, [])])
+def test_worker_that_is_killed_before_it_publishes_a_job(setup, seconds, sent):
+    """
+    It had taken the job back, so nobody else would publish it.
+    """
+
+    async def run():
+        handler = await setup.start()
+        handler.queue.hold(setup.clock.now, 100)
+        await setup.publish("1", ["m00"], request=request())
+        assert handler.store.take_back(1, "direct")
+        await setup.stop()
+        setup.clock.now += seconds
+        with patch("salt.job_handler.client.runs", return_value=False):
+            await setup.start()
+        await setup.tick()
+        return await setup.publish("2", ["m00"], request=request())
+
+    assert asyncio.run(run())["load"]["jid"] == "1"
+    assert setup.bus.jobs() == sent

@@ -38,12 +38,12 @@ class Setup:
         self.queue.put(job)
         for action in iter(lambda: self.queue.advance(now), None):
             self.queue.done(action, now)
-            self.estimate.dispatched(action.job.jid, action.job.functions)
 
     def returns(self, jid, seconds, now):
         for minion in MINIONS:
+            fun = self.leases.jobs[jid][minion].fun
             self.leases.returned(jid, minion, now)
-            self.estimate.returned(jid, seconds)
+            self.estimate.returned(fun, seconds)
 
     def starts(self, now):
         starts = self.estimate.starts(10, now)
@@ -112,3 +112,31 @@ def test_jobs_that_take_no_time(setup):
     setup.put(0)
     setup.put(0)
     assert setup.starts(0) == {3: 0}
+
+
+def test_many_users(setup):
+    """
+    Each job is weighed once, however many users there are.
+    """
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    setup.put(10)
+    for number in range(500):
+        setup.put(10, user=f"user{number % 100}")
+    weighed = []
+    setup.queue.criteria.weight = lambda job: weighed.append(job) or 1
+    starts = setup.starts(10)
+    assert len(weighed) == 500
+    assert [starts[seq] for seq in (3, 4, 502)] == [10, 20, 5000]
+
+
+def test_job_that_has_room_for_a_part(setup):
+    """
+    It does not wait for more than a few seconds for a larger wave.
+    """
+    setup.put(0)
+    setup.returns("1", 1000, 1000)
+    setup.put(1000)
+    setup.put(1000)
+    setup.leases.returned("2", "m0", 1000)
+    assert setup.starts(1000) == {3: 5}

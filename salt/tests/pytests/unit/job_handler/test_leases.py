@@ -148,28 +148,6 @@ def test_many_minions_that_renew():
     assert Counted.walked < 10
 
 
-def test_only_who_may_not_have_got_a_job_is_not_asked_for_it():
-    """
-    A wave of it was sent to others, and they are asked; a question that is under way does
-    not count.
-    """
-    leases = Leases(long_running=60)
-    for minion in ("a", "b"):
-        leases.take("1", [minion], 1, 0)
-    leases.doubt()
-    leases.set_unsent([("1", "b")], 0)
-    leases.doubt()
-    assert [question.minions for question in leases.tick(1)] == [["a"]]
-    leases.set_unsent([("1", "b")], 100)
-    leases.tick(100)
-    assert not leases.has("1", "a")
-    assert leases.has("1", "b")
-    leases.set_unsent([], 200)
-    # the first one is silent, and is asked for that
-    assert not any("b" in question.minions for question in leases.tick(259))
-    assert any("b" in question.minions for question in leases.tick(260))
-
-
 def test_process_that_stands_still_again_and_again():
     """
     The time in between counts.

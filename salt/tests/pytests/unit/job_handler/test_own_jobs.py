@@ -67,7 +67,7 @@ def test_root_and_the_master_itself_see_all(asked, user):
         assert runner.cancel("2") == 1
 
 
-@pytest.mark.parametrize("user", ["Reactor", "UNKNOWN"])
+@pytest.mark.parametrize("user", ["root", "salt", "Reactor", "UNKNOWN"])
 def test_a_user_with_a_name_of_the_master(asked, user):
     """
     A kind of account may let somebody have any name.
