@@ -138,6 +138,7 @@ class Dispatcher:
         self._flying = {}
         #: waves to publish again after a restart, as Store.waves has them
         self.unsent = []
+        self.resend_seconds = RESEND_SECONDS
 
     # After a restart
 
@@ -146,11 +147,14 @@ class Dispatcher:
         Take over what is in the store; it waits for so many seconds for its minions.
         """
         now = self.clock()
+        # for as long as it waits itself, what may not have been sent does not grow old
+        self.resend_seconds = RESEND_SECONDS + wait
         sent = collections.Counter()
         for row, known in self.store.waves():
             wave, seq, jid, cost, at, is_sent, _, minions, held = row
             cost = int(cost) if cost == int(cost) else cost
-            job = Job(seq, jid, *(known or ("",)), minions=minions)
+            fun, user = known or ("", "")
+            job = Job(seq, jid, fun, user=user, minions=minions)
             if known is not None:
                 self.queue.adopt(job)
             self.leases.take(jid, held, cost, now, at, job.name)
@@ -198,7 +202,7 @@ class Dispatcher:
             wave, seq, jid, _, at, _, whole, minions, _ = self.unsent[0]
             owing = [name for name in minions if self.leases.has(jid, name)]
             why = None
-            if now - at > RESEND_SECONDS:
+            if now - at > self.resend_seconds:
                 why = f"that was {now - at:.0f} s ago"
             elif UNKNOWN not in minions and is_fixed(self.opts, minions):
                 why = "minions with resources could run it twice"
@@ -224,6 +228,7 @@ class Dispatcher:
                 if not await self._published(jid, load, owing):
                     self.queue.hold(self.clock())
                     return
+                self.leases.sent(jid, owing, self.clock())
             self._land(wave, jid)
 
     def _land(self, wave, jid):
@@ -291,7 +296,9 @@ class Dispatcher:
             if late and not (job in self.queue or job.count or job.notified):
                 # its worker has told the caller meanwhile that it waits
                 await self.bus.fire(job, "dispatched", self.report.progress(job))
-        state, left_out = {}, self.store.left_out(jid)
+        # others may have published with this job id before
+        since = 0 if job is None else job.queued
+        state, left_out = {}, self.store.left_out(jid, since)
         if job is not None and job in self.queue:
             await self._notify(job)
             progress = self.report.progress(job)
@@ -399,13 +406,17 @@ class Dispatcher:
             self.store.failed(wave, job.seq, *self.queue.without(action))
         except UNAVAILABLE:
             log.exception("Job %s is published as after a restart", job.jid)
-            row = (wave, job.seq, job.jid, job.cost, self.clock(), False, whole)
+            # it is known not to have been sent, so it does not grow old
+            row = (wave, job.seq, job.jid, job.cost, float("inf"), False, whole)
             self.unsent.append((*row, action.minions, action.minions))
             self.queue.hold(self.clock())
             return True
         del self._flying[wave]
         self.report.counters["waves"] -= 1
         self.queue.undo(action, self.clock())
+        for row in self.store.jobs("queued", job.seq):
+            # an order may have come meanwhile
+            self.queue.order(job.jid, *row[-1])
         await self._notify(job)
         return False
 

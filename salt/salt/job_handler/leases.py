@@ -152,6 +152,18 @@ class Leases:
         self.occupied += cost * len(fresh)
         self._ask_later(lease, now)
 
+    def sent(self, jid, minions, now):
+        """Minions that have a lease for a job may have been sent it only now."""
+        leases, fresh = self.jobs.get(jid, {}), None
+        for minion in minions:
+            lease = leases.get(minion)
+            if lease is not None and not lease.renewed:
+                fresh = fresh or dataclasses.replace(lease, since=now, at=now)
+                leases[minion] = fresh
+                self._drop(jid, minion)
+        if fresh is not None:
+            self._ask_later(fresh, now)
+
     def _ask_later(self, lease, now, minion=None):
         when = now + self.long_running
         heapq.heappush(self._due, (when, next(self._numbers), lease, minion))

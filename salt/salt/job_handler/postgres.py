@@ -196,10 +196,16 @@ class PostgresStore(salt.job_handler.store.Store):
         with contextlib.suppress(*made):
             if self.db.execute("SELECT to_regclass('version')").fetchone()[0] is None:
                 self.db.execute(_REQUESTS)
-        with self.writing():
-            for script in salt.job_handler.store.MIGRATIONS[self._version() :]:
-                self.db.execute(script.format(**_TYPES))
-                self.db.execute("UPDATE version SET number = number + 1")
+        try:
+            with self.writing():
+                for script in salt.job_handler.store.MIGRATIONS[self._version() :]:
+                    self.db.execute(script.format(**_TYPES))
+                    self.db.execute("UPDATE version SET number = number + 1")
+        except psycopg2.errors.lookup("42501") as exc:
+            raise StoreError(
+                f"The tables in {self.path} can't be brought up to date"
+                f" ({str(exc).splitlines()[0]}): give them to the role of the master."
+            ) from exc
 
     def _schema_number(self):
         row = self.db.execute("SELECT to_regnamespace(?)::oid", (self._name,))

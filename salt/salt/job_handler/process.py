@@ -202,7 +202,11 @@ class Handler:
 
     def beat(self):
         """Say that the job handler runs."""
-        salt.job_handler.control.beat(self.opts)
+        try:
+            salt.job_handler.control.beat(self.opts)
+        except FileNotFoundError as exc:
+            # the next process makes it again
+            raise SystemExit("The job handler's socket is gone") from exc
 
     async def tick(self):
         """Do what time alone brings."""

@@ -102,7 +102,7 @@ class Estimate:
         for job in self.queue.order_of_turns(now):
             count, moved, times = job.count, job.moved, known.get(job.name) or every
             while count and left > 0:
-                wave = min(count, int(free // job.cost))
+                wave = max(0, min(count, int(free // job.cost)))
                 if wave < min(count, limit // 4) or not wave:
                     patient = max(then, moved + salt.job_criteria.WAVE_SECONDS)
                     left -= 1
@@ -287,12 +287,14 @@ class Report:
 
     def observe(self):
         """Note what the gauges show, as another thread reads them."""
-        now, queue = self.clock(), self.queue
+        queue = self.queue
+        stats = queue.criteria.stats(self.clock())
         self._gauges = {
             "depth": len(queue),
-            "oldest": self._oldest(now),
+            "oldest": min((job.queued for job in queue), default=None),
             "used": queue.leases.occupied,
-            **queue.criteria.stats(now),
+            "limit": stats.get("limit"),
+            "full_minions": stats.get("full_minions"),
         }
 
     def _observe(self, name, _options):
@@ -300,6 +302,9 @@ class Report:
         from opentelemetry.metrics import Observation
 
         number = self._gauges.get(name)
+        if name == "oldest" and self._gauges:
+            # it grows also while the job handler hangs
+            number = 0 if number is None else self.clock() - number
         return [] if number is None else [Observation(number)]
 
     def count_unavailable(self, mode):

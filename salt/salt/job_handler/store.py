@@ -630,11 +630,12 @@ class Store:
                 raise TakenError(f"job {jid} was published by a worker")
         return True
 
-    def left_out(self, jid):
-        """Return the minions that did not get a job, each with the reason."""
+    def left_out(self, jid, since=0):
+        """Return the minions that did not get a job since then, each with the reason."""
         ret = {}
         for (reasons,) in self.db.execute(
-            "SELECT reasons FROM left_out WHERE jid = ? ORDER BY id", (jid,)
+            "SELECT reasons FROM left_out WHERE jid = ? AND at >= ? ORDER BY id",
+            (jid, since),
         ):
             ret.update(unpack(reasons))
         return ret
@@ -716,7 +717,9 @@ def when_off(opts, name, *args):
         with contextlib.closing(Store(opts)) as store:
             return getattr(store, name)(*args)
     except (StoreError, DamageError, OSError, sqlite3.Error) as exc:
-        log.error("The job handler's queue can't be used: %s", exc)
+        # a newer version may have it, which is no error
+        level = logging.INFO if isinstance(exc, StoreError) else logging.ERROR
+        log.log(level, "The job handler's queue can't be used: %s", exc)
         return None
 
 
@@ -772,5 +775,7 @@ def _copy(old, new, table, lost):
                     )
                 except (DamageError, sqlite3.Error):
                     lost.add(values.get("jid") or f"a row of {table}")
-        except (sqlite3.DatabaseError, OverflowError):
-            lost.add(f"a page of {table}")
+        except (sqlite3.DatabaseError, OverflowError) as exc:
+            # an earlier version has no table of orders
+            if f"no such table: {table}" not in str(exc):
+                lost.add(f"a page of {table}")

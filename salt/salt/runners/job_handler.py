@@ -56,9 +56,12 @@ def _sees_all():
     # the last two are the reactor and orchestrations, unless a user may have such a name
     accounts = (__opts__.get("external_auth") or {}).values()
     given = [str(user) for users in accounts for user in users]
-    return _user() in ("root", __opts__["user"], "Reactor", "UNKNOWN") and not any(
-        fnmatch.fnmatchcase(_user(), user) for user in given
-    )
+    if _user() in ("root", __opts__["user"]):
+        # a group may have a member with such a name
+        given = ["*" if user[:1] == "^" or user[-1:] == "%" else user for user in given]
+    elif _user() not in ("Reactor", "UNKNOWN"):
+        return False
+    return not any(fnmatch.fnmatchcase(_user(), user) for user in given)
 
 
 def _first(cmd, limit):

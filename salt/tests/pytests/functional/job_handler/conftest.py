@@ -131,6 +131,7 @@ class Setup:
         End the job handler as ``kill -9`` would: nothing is tidied up.
         """
         self.handler.server.close()
+        self.handler._beating.cancel()
         self.handler.store.close()
         # since Python 3.13 the server removes its socket
         with contextlib.suppress(FileNotFoundError):

@@ -407,12 +407,14 @@ def test_metrics_that_another_thread_reads(setup):
         observe = getattr(handler.report, "observe", lambda: None)
         observe()
         handler.leases.slots = Changing(handler.leases.slots)
+        # a job handler that hangs does not observe any more
+        setup.clock.now += 7
         return {name: callback(None) for name, callback in gauges.items()}
 
     seen = asyncio.run(run())
     assert {name: [one.value for one in found] for name, found in seen.items()} == {
         "depth": [2],
-        "oldest": [0],
+        "oldest": [7],
         "used": [10],
         "limit": [10],
         "full_minions": [0],

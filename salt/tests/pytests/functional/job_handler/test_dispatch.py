@@ -281,6 +281,39 @@ def test_publisher_that_fails(setup):
     assert setup.bus.jobs() == [("1", "*")]
 
 
+def test_job_that_is_held_while_the_publisher_refuses_it(setup):
+    async def run():
+        handler = await setup.start()
+
+        async def publish(load):
+            handler.dispatcher.order("1", None, True, None)
+            raise OSError("the publisher is gone")
+
+        with patch.object(setup.bus, "publish", publish):
+            await setup.publish("1", MINIONS[:5])
+        await setup.tick(2)
+        assert setup.bus.jobs() == []
+        handler.dispatcher.order("1", None, False, None)
+        await setup.tick()
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*")]
+
+
+def test_another_job_with_the_same_id_does_not_tell_whom_it_left_out(setup):
+    async def run():
+        handler = await setup.start()
+        handler.leases.set_silent("m00", 0, setup.clock.now)
+        first = await setup.publish("1", MINIONS[:2])
+        setup.clock.now += 1
+        second = await setup.publish("1", MINIONS[2:4])
+        return [one["load"].get("job_handler", {}) for one in (first, second)]
+
+    first, second = asyncio.run(run())
+    assert list(first["excluded"]) == ["m00"]
+    assert "excluded" not in second
+
+
 @pytest.mark.parametrize("end", ["cancel", "timeout", "restart"])
 def test_wave_that_the_publisher_refuses_waits(setup, end):
     """

@@ -821,3 +821,79 @@ def test_worker_that_is_killed_before_it_publishes_a_job(setup, seconds, sent):
 
     assert asyncio.run(run())["load"]["jid"] == "1"
     assert setup.bus.jobs() == sent
+
+
+def test_limit_of_a_user_counts_what_was_out_before_the_restart(setup):
+    setup.config(rules=[{"user": "alice", "action": "limit", "limit": 5}])
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:5], user="alice")
+        await setup.land()
+        await setup.stop()
+        await setup.start()
+        await setup.publish("2", MINIONS[5:7], user="alice")
+        await setup.publish("3", MINIONS[5:7], user="bob")
+
+    asyncio.run(run())
+    assert [jid for jid, _ in setup.bus.jobs()] == ["1", "3"]
+
+
+def test_age_of_what_may_not_have_been_sent_does_not_grow_while_minions_connect(setup):
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:5])
+        await setup.stop()
+        setup.clock.now += salt.job_handler.dispatch.RESEND_SECONDS - 5
+        await setup.start("another master")
+        await setup.tick()
+        assert [jid for jid, _ in setup.bus.jobs()] == ["1"]
+        await setup.tick(salt.job_handler.dispatch.RECONNECT_SECONDS[0])
+
+    asyncio.run(run())
+    assert setup.bus.jobs() == [("1", "*"), ("1", "*")]
+
+
+def test_what_was_sent_again_has_its_time_from_then_on(setup):
+    """
+    A minion that was asked at once and has not begun yet would lose its lease.
+    """
+
+    async def run():
+        await setup.start()
+        await setup.publish("1", MINIONS[:5])
+        await setup.stop()
+        handler = await setup.start()
+        await setup.tick()
+        assert len(setup.bus.jobs()) == 2
+        for _ in range(10):
+            await setup.tick(1)
+        assert setup.bus.questions() == []
+        assert {lease.since for lease in handler.leases.jobs["1"].values()} == {
+            setup.clock.now - 10
+        }
+
+    asyncio.run(run())
+
+
+def test_damaged_queue_of_an_earlier_version(setup, caplog):
+    """
+    What that version did not have is not lost.
+    """
+    if POSTGRESQL:
+        pytest.skip("The store has no files")
+
+    async def run():
+        await setup.start()
+        await setup.stop()
+
+    asyncio.run(run())
+    path = os.path.join(
+        salt.job_handler.store.folder(setup.opts), salt.job_handler.store.NAME
+    )
+    database = sqlite3.connect(path)
+    database.execute("DROP TABLE orders")
+    database.commit()
+    database.close()
+    salt.job_handler.store.set_aside(setup.opts, "a test")
+    assert "Lost is: nothing that is known" in caplog.text

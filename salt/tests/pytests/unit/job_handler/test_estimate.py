@@ -140,3 +140,15 @@ def test_job_that_has_room_for_a_part(setup):
     setup.put(1000)
     setup.leases.returned("2", "m0", 1000)
     assert setup.starts(1000) == {3: 5}
+
+
+def test_more_slots_are_occupied_than_the_limit_allows(setup):
+    """
+    As after settings that were read again: a job waits for two ends.
+    """
+    setup.put(0)
+    setup.returns("1", 10, 10)
+    setup.put(100)
+    setup.leases.take("9", [f"x{number}" for number in range(10)], 1, 100)
+    setup.put(100)
+    assert setup.estimate.starts(10, 101)[3] > 8

@@ -78,6 +78,10 @@ def test_a_user_with_a_name_of_the_master(asked, user):
             runner.cancel("2")
     with _as(user, external_auth={"pam": {"alice": ["@runner"]}}):
         assert len(runner.list_()) == 3
+    # who is in a group is not known here
+    for group in ("admins%", "^.*"):
+        with _as(user, external_auth={"ldap": {group: ["@runner"]}}):
+            assert bool(runner.list_()) == (user in ("Reactor", "UNKNOWN"))
 
 
 def test_salt_run_without_eauth(asked):
