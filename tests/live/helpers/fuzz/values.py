@@ -65,10 +65,13 @@ def hostile(rng: random.Random) -> Any:
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each container in a value with each of its keys or indexes."""
-    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
+    waiting = [value]
+    while waiting:
+        # values may be nested deeper than Python calls functions
+        one = waiting.pop()
+        for key in list(one) if isinstance(one, dict) else range(len(one)) if isinstance(one, list) else ():
+            yield one, key
+            waiting.append(one[key])
 
 
 def mutated(rng: random.Random, value: Any, changes: int) -> Any:
@@ -87,7 +90,8 @@ def mutated(rng: random.Random, value: Any, changes: int) -> Any:
         elif draw < 0.9 and isinstance(container, dict):
             container[rng.choice((key, "extra", 7, None, "\0", b"\xff"))] = hostile(rng)
         else:
-            container[key] = rng.choice(([container[key]], {"x": container[key]}, str(container[key])))
+            kept = container[key]
+            container[key] = rng.choice(([kept], {"x": kept}, "x" if isinstance(kept, dict | list) else str(kept)))
     return value
 
 
