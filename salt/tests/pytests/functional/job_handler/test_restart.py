@@ -848,7 +848,7 @@ def test_age_of_what_may_not_have_been_sent_does_not_grow_while_minions_connect(
         await setup.start("another master")
         await setup.tick()
         assert [jid for jid, _ in setup.bus.jobs()] == ["1"]
-        await setup.tick(salt.job_handler.dispatch.RECONNECT_SECONDS[0])
+        await setup.tick(salt.job_handler.dispatch.RECONNECT_SECONDS[bool(POSTGRESQL)])
 
     asyncio.run(run())
     assert setup.bus.jobs() == [("1", "*"), ("1", "*")]
