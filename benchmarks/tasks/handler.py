@@ -27,6 +27,7 @@ import salt.job_handler.policy
 import salt.job_handler.process
 import salt.job_handler.queue
 import salt.job_handler.report
+import salt.job_handler.store
 import salt.transport.frame
 import salt.utils.event
 
@@ -293,8 +294,8 @@ class Heard:
         """Give all minions a lease for a job, as its dispatch would."""
         self._handler.leases.take(str(job), self._fleet, 1, self._handler.clock())
         # so that the end of each lease is written down
-        row = "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids) VALUES (0, ?, 1, 0, FALSE, FALSE, '')"
-        self._handler.store.db.execute(row, (str(job),))
+        row = "INSERT INTO waves (seq, jid, cost, at, sent, whole, ids) VALUES (0, ?, 1, 0, TRUE, FALSE, ?)"
+        self._handler.store.db.execute(row, (str(job), salt.job_handler.store.pack([])))
 
     def returned(self, jid: str, minion: str) -> None:
         """Note how long ago the return was due."""
